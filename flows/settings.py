@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from storage.addresses import WITHOUT_SECRETS
+from storage.addresses import SECRET_FREE_PATTERN
 from tasks.ingest.sources.headers import CHANGE_PATTERN
 from tasks.overrides import override
 from tasks.settings import Settings
@@ -43,8 +43,8 @@ GPU = replace(
 PRESETS = {"smoke": SMOKE, "laptop": LAPTOP, "gpu": GPU}
 Preset = Literal["laptop", "gpu", "smoke"]
 # Prefect stores parameters, so the Run form rejects URLs with secrets; users enter env:NAME or secret:NAME.
-Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]]
-ModelReference = Annotated[str | None, Field(json_schema_extra={"pattern": WITHOUT_SECRETS})]
+Feeds = list[Annotated[str, Field(json_schema_extra={"pattern": SECRET_FREE_PATTERN})]]
+ModelReference = Annotated[str | None, Field(json_schema_extra={"pattern": SECRET_FREE_PATTERN})]
 Changes = Sequence[Annotated[str, Field(json_schema_extra={"pattern": CHANGE_PATTERN})]]
 NO_CHANGES: tuple[str, ...] = ()
 

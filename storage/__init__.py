@@ -1,1 +1,1 @@
-"""Storage: artifacts, the DuckDB catalogue, embedding tables and MLflow. Imports neither tasks nor flows."""
+"""Stores artifacts, the DuckDB catalogue, embedding tables and MLflow runs; imports no tasks or flows."""

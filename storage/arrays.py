@@ -2,7 +2,6 @@
 
 This module depends on NumPy only.
 
-
 A ragged array of n rows is stored in two files, ``NAME.offsets.npy`` (int64, n + 1) and ``NAME.values.npy``;
 row i is ``values[offsets[i]:offsets[i + 1]]``. Pass paths, not arrays, to worker processes, because pickling
 a memory map copies its data.
@@ -62,7 +61,7 @@ class Ragged:
 
     def take(self, rows: np.ndarray) -> Ragged:
         """Returns a ragged array of the rows with the indices ``rows``, int (n,), in this order."""
-        all_offsets = np.asarray(self.offsets)  # gathers from a memmap would create memmaps
+        all_offsets = np.asarray(self.offsets)  # take() of an np.memmap would return np.memmap objects
         starts = all_offsets.take(rows)
         lengths = all_offsets.take(np.asarray(rows) + 1) - starts
         offsets = offsets_of(lengths)
@@ -70,7 +69,7 @@ class Ragged:
         return Ragged(offsets, np.asarray(self.values).take(positions))
 
     def where(self, mask: np.ndarray) -> Ragged:
-        """Returns a ragged array with the same rows but only the values for which ``mask`` is True.
+        """Returns a ragged array with the same number of rows, without the values whose ``mask`` is False.
 
         Args:
             mask: One element per value: bool (sum of lengths,).
@@ -78,14 +77,15 @@ class Ragged:
         return Ragged(offsets_of(mask).take(self.offsets), self.values[mask])
 
     def between(self, begin: int, end: int) -> Ragged:
-        """Returns rows ``begin`` to ``end`` (exclusive) without copying their values."""
+        """Returns the rows with begin <= index < end, without copying their values."""
         offsets = np.asarray(self.offsets[begin : end + 1])
         return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
 
     def append(self, other: Ragged) -> Ragged:
         """Returns a ragged array whose row i is row i of this array followed by row i of ``other``."""
         if len(self) != len(other):
-            raise ValueError(f"cannot append {len(other)} rows to {len(self)}; the numbers must be equal")
+            problem = f"cannot append {len(other)} rows to {len(self)} rows"
+            raise ValueError(f"{problem}, because row i is appended to row i; pass the same number of rows")
         offsets = np.asarray(self.offsets) + np.asarray(other.offsets)
         values = np.empty(offsets[-1], dtype=self.values.dtype)
         values[np.arange(len(self.values)) + np.repeat(other.offsets[:-1], self.lengths)] = self.values
@@ -105,12 +105,12 @@ class Ragged:
         return Ragged(offsets_of([len(row) for row in rows]), values)
 
     @staticmethod
-    def concatenate(parts: Sequence[Ragged]) -> Ragged:
-        """Returns one ragged array with the rows of all ``parts``, of which there must be at least one."""
-        if len(parts) == 1:
-            return parts[0]
-        lengths = np.concatenate([part.lengths for part in parts])
-        return Ragged(offsets_of(lengths), np.concatenate([part.values for part in parts]))
+    def concatenate(arrays: Sequence[Ragged]) -> Ragged:
+        """Concatenates the rows of at least one ragged array."""
+        if len(arrays) == 1:
+            return arrays[0]
+        lengths = np.concatenate([array.lengths for array in arrays])
+        return Ragged(offsets_of(lengths), np.concatenate([array.values for array in arrays]))
 
     def save(self, folder: Path, name: str) -> None:
         """Writes the files ``name.offsets.npy`` and ``name.values.npy`` into a folder."""
@@ -128,9 +128,10 @@ def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def row_blocks(rows: int) -> list[slice]:
-    """Splits ``rows`` rows into slices of at most BLOCK_ROWS rows. Returns at least one slice."""
-    return [slice(begin, min(begin + BLOCK_ROWS, rows)) for begin in range(0, max(rows, 1), BLOCK_ROWS)]
+def row_blocks(row_count: int) -> list[slice]:
+    """Splits the rows of an array into slices of at most BLOCK_ROWS rows. Returns at least one slice."""
+    begins = range(0, max(row_count, 1), BLOCK_ROWS)
+    return [slice(begin, min(begin + BLOCK_ROWS, row_count)) for begin in begins]
 
 
 @contextmanager
@@ -143,10 +144,10 @@ def array_writer(
     """
     length = 0
 
-    def append(part: np.ndarray) -> None:
+    def append(rows: np.ndarray) -> None:
         nonlocal length
-        length += len(part)
-        file.write(np.ascontiguousarray(part, dtype).data)
+        length += len(rows)
+        file.write(np.ascontiguousarray(rows, dtype).data)
 
     def write_header() -> None:  # NumPy pads the header so that the final length fits
         header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (length, *row_shape)}
@@ -176,10 +177,11 @@ def open_array(folder: Path, name: str) -> np.ndarray:
     """
     file = Path(folder) / f"{name}.npy"
     stat = file.stat()
+    file_version = file, stat.st_ino, stat.st_mtime_ns
     with _open_maps_lock:
-        array = _open_maps.get(key := (file, stat.st_ino, stat.st_mtime_ns))
+        array = _open_maps.get(file_version)
         if array is None:
-            array = _open_maps[key] = np.load(file, mmap_mode="r")
+            array = _open_maps[file_version] = np.load(file, mmap_mode="r")
         return array
 
 
@@ -198,7 +200,7 @@ def open_tensor(file: Path, name: str) -> np.ndarray:
         header = json.loads(handle.read(header_bytes))[name]
     if header["dtype"] != "F32":
         raise ValueError(f"{file}: {name} has dtype {header['dtype']}, expected F32")
-    shape, start = tuple(header["shape"]), 8 + header_bytes + header["data_offsets"][0]
-    if 0 in shape:  # cannot be mapped
+    shape, first_byte = tuple(header["shape"]), 8 + header_bytes + header["data_offsets"][0]
+    if 0 in shape:  # an empty array cannot be mapped
         return np.empty(shape, dtype=np.float32)
-    return np.asarray(np.memmap(file, np.float32, "r", start, shape))
+    return np.asarray(np.memmap(file, np.float32, "r", first_byte, shape))

@@ -1,4 +1,4 @@
-"""Artifacts, which Prefect tasks pass to each other, and Progress, which computations yield.
+"""Defines artifacts, which Prefect tasks pass to each other, and Progress, which computations yield.
 
 An artifact refers to a folder with data. Prefect stores it as one line of JSON with the path and the digest
 of the folder, so that a cached result can be verified. This module imports only the standard library.
@@ -29,7 +29,7 @@ class Guide(Artifact):
 
 
 class Vocabulary(Artifact):
-    """Distinct titles with their training or held-out set, and tokens with counts and weights, as Parquet."""
+    """Parquet files of the distinct titles, with their training or held-out set, and of their tokens."""
 
 
 class Corpus(Artifact):
@@ -49,7 +49,7 @@ class Vectors(Artifact):
 
 
 class NearestTitles(Artifact):
-    """Two lists of nearest titles of each title: by similarity vectors, and by those for clustering."""
+    """Two lists of nearest titles of each title: by similarity vectors, and by vectors for clustering."""
 
 
 class Clustering(Artifact):
@@ -65,7 +65,7 @@ class LinearModel(Artifact):
 
 
 class Scores(Artifact):
-    """File scores.json: accuracy of k-NN and of simple models on held-out titles, quality of the clusters."""
+    """Accuracy of k-NN and of simple models on held-out titles, and quality of the clusters (scores.json)."""
 
 
 class TrialPredictions(Artifact, kind="Answers"):
@@ -81,7 +81,7 @@ class Page(Artifact):
 
 
 class Model(Artifact):
-    """Files of the MLflow model: title encoder, title vectors, and metadata of the titles."""
+    """Files of a model that is registered in MLflow: title encoder, title vectors, metadata of the titles."""
 
 
 class Tonight(Artifact):
@@ -89,14 +89,14 @@ class Tonight(Artifact):
 
 
 def read_details(folder: Path) -> dict[str, Any]:
-    """Returns the JSON values that a stage has stored as ``details`` in artifact.json of a folder."""
+    """Returns the JSON values that a stage has stored under ``details`` in the file artifact.json."""
     return json.loads((folder / "artifact.json").read_text(encoding="utf-8"))["details"]
 
 
 def read_inputs(folder: Path) -> list[dict[str, Any]]:
-    """Returns the artifacts from which a stage made the artifact in a folder, as dicts of kind, path, digest.
+    """Returns the inputs of the artifact in a folder: one dict with kind, path and digest per input artifact.
 
-    Empty if artifact.json has no ``made_of``.
+    The list is empty if artifact.json does not record the inputs (``made_of``).
     """
     content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
     return content.get("made_of", {}).get("inputs", [])
@@ -104,7 +104,7 @@ def read_inputs(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a computation. Computations yield instances, and their callers report them."""
+    """State of a running computation. Computations yield Progress objects, which their callers log."""
 
     step: int  # number of completed steps
     total: int  # number of steps of the computation

@@ -55,7 +55,7 @@ def replaced_file(target: Path, *, durable: bool = True, keep_equal: bool = Fals
 
 
 def replace_file(new_path: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames the file ``new`` to ``target``, with the permissions of an existing ``target``.
+    """Renames the file ``new_path`` to ``target`` and keeps the permissions of an existing ``target``.
 
     ``durable=False`` skips fsync, for content that readers verify or that can be computed again.
     """
@@ -69,9 +69,9 @@ def replace_file(new_path: Path, target: Path, *, durable: bool = True) -> None:
 
 
 def link_if_missing(new_path: Path, target: Path) -> None:
-    """Renames ``new`` to ``target`` unless ``target`` exists, or removes ``new`` if ``target`` exists.
+    """Renames the file ``new_path`` to ``target``. If ``target`` exists, removes ``new_path`` instead.
 
-    If several processes call this function at the same time, ``target`` is the file of the first one.
+    If several processes call this function at the same time, ``target`` is the file of the first process.
     """
     sync(new_path)
     try:
@@ -97,9 +97,10 @@ def copy_if_missing(source: Path, target: Path) -> None:
 
 @contextmanager
 def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Yields an empty temporary folder, which replaces the folder ``target`` unless the block raises.
+    """Yields an empty temporary folder. At the end of the block, this folder replaces ``target``.
 
-    ``durable=False`` skips fsync, for content that can be computed again.
+    If the block raises, ``target`` is unchanged. ``durable=False`` skips fsync, for content that can be
+    computed again.
     """
     new_path = _temporary_path(target)
     shutil.rmtree(new_path, ignore_errors=True)
@@ -112,11 +113,11 @@ def replaced_folder(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def replace_folder(new_path: Path, target: Path, *, durable: bool = True) -> None:
-    """Renames the folder ``new`` to ``target``. An existing ``target`` gets the name ``new``.
+    """Renames the folder ``new_path`` to ``target``. An existing ``target`` gets the name ``new_path``.
 
     Linux swaps the two names atomically. On other systems, ``target`` is missing for a moment between two
-    renames. Both must be on one file system. ``durable=False`` skips fsync, for content that can be computed
-    again.
+    renames. Both folders must be on the same file system. ``durable=False`` skips fsync, for content that can
+    be computed again.
     """
     if durable:
         for folder, _, names in os.walk(new_path):
@@ -126,14 +127,14 @@ def replace_folder(new_path: Path, target: Path, *, durable: bool = True) -> Non
     if not target.exists():
         os.rename(new_path, target)
     elif not _swap_names(new_path, target):
-        previous = new_path.with_name(f"{new_path.name}.before.tmp")
-        os.rename(target, previous)
+        old_path = new_path.with_name(f"{new_path.name}.before.tmp")
+        os.rename(target, old_path)
         try:
             os.rename(new_path, target)
         except OSError:
-            os.rename(previous, target)
+            os.rename(old_path, target)
             raise
-        os.rename(previous, new_path)
+        os.rename(old_path, new_path)
     if durable:
         sync(target.parent)
 
@@ -149,9 +150,10 @@ def remove_folder(folder: Path) -> None:
 def replaced_database(
     file: Path, connect: Callable[[Path], ConnectionT], *, copy: bool = False
 ) -> Iterator[ConnectionT]:
-    """Yields a connection to a new DuckDB database, which replaces ``file`` unless the block raises.
+    """Yields a connection to a new DuckDB database. At the end of the block, this database replaces ``file``.
 
-    The caller must hold a lock that prevents other processes from opening ``file``.
+    If the block raises, ``file`` is unchanged. The caller must hold a lock that prevents other processes from
+    opening ``file``.
 
     DuckDB 1.5 does not report a failed checkpoint in ``close``. Rows are then only in the write-ahead log,
     which DuckDB finds by the name of the database file. Renaming the database would lose the log, or apply it
@@ -164,18 +166,18 @@ def replaced_database(
         copy: Whether the new database starts as a copy of ``file`` (True) or empty (False).
 
     Raises:
-        OSError: A checkpoint has left a write-ahead log. ``file`` is unchanged.
+        OSError: A database has a write-ahead log after CHECKPOINT. ``file`` is unchanged.
     """
     new_path = file.with_name(f"{file.stem}-new{file.suffix}")
     _remove_database(new_path)  # left by a killed process
     try:
         if file.exists():
-            with _open_checkpointed(file, connect):
+            with _connect_and_checkpoint(file, connect):
                 pass
             sync(file)
             if copy:
                 shutil.copyfile(file, new_path)
-        with _open_checkpointed(new_path, connect) as connection:
+        with _connect_and_checkpoint(new_path, connect) as connection:
             yield connection
         _check_no_log(file)
         replace_file(new_path, file)
@@ -184,7 +186,8 @@ def replaced_database(
 
 
 @contextmanager
-def _open_checkpointed(file: Path, connect: Callable[[Path], ConnectionT]) -> Iterator[ConnectionT]:
+def _connect_and_checkpoint(file: Path, connect: Callable[[Path], ConnectionT]) -> Iterator[ConnectionT]:
+    """Yields a connection. At the end of the block, executes CHECKPOINT and closes the connection."""
     connection = connect(file)
     try:
         yield connection
@@ -195,8 +198,9 @@ def _open_checkpointed(file: Path, connect: Callable[[Path], ConnectionT]) -> It
 
 
 def _check_no_log(file: Path) -> None:
-    if (log := _wal_file(file)).exists():
-        raise OSError(errno.EIO, "DuckDB's checkpoint left a write-ahead log; nothing was replaced", str(log))
+    if (wal_file := _wal_file(file)).exists():
+        problem = "DuckDB's CHECKPOINT did not remove the write-ahead log, so the database was not replaced"
+        raise OSError(errno.EIO, problem, str(wal_file))
 
 
 def _wal_file(file: Path) -> Path:
@@ -204,9 +208,9 @@ def _wal_file(file: Path) -> Path:
 
 
 def _remove_database(file: Path) -> None:
-    for part in (file, _wal_file(file)):
-        part.unlink(missing_ok=True)
-    shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # files that DuckDB has spilled
+    for database_file in (file, _wal_file(file)):
+        database_file.unlink(missing_ok=True)
+    shutil.rmtree(f"{file}.tmp", ignore_errors=True)  # temporary files of DuckDB
 
 
 def sync(path: Path) -> None:
@@ -226,9 +230,9 @@ def _temporary_path(target: Path) -> Path:
     return target.with_name(f"{target.name}.{os.getpid()}.tmp")
 
 
-def _swap_names(first: Path, second: Path) -> bool:
-    """Swaps the names of two folders atomically. Returns False if the system does not support this."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    return rename is not None and not rename(
-        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE
+def _swap_names(first_folder: Path, second_folder: Path) -> bool:
+    """Swaps the names of two folders atomically. Returns False if the operating system cannot do this."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    return renameat2 is not None and not renameat2(
+        _AT_FDCWD, os.fsencode(first_folder), _AT_FDCWD, os.fsencode(second_folder), _RENAME_EXCHANGE
     )

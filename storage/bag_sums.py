@@ -15,8 +15,8 @@ def sum_rows(
 ) -> Float32[np.ndarray, "bags dim"]:
     """Computes the weighted sum of the rows of each bag, like ``torch.nn.functional.embedding_bag``.
 
-    Uses torch if the process has imported it, which is 15 times as fast (1.7 instead of 26 ms for 4,096
-    titles with 75 tokens).
+    Uses torch if the process has already imported it, because torch is 15 times as fast (1.7 instead of 26 ms
+    for 4,096 titles with 75 tokens).
 
     Args:
         rows: Embedding rows.
@@ -26,13 +26,13 @@ def sum_rows(
     """
     if (torch := sys.modules.get("torch")) is not None:
         ids, offsets = (array.astype(np.int64, copy=False) for array in (ids, offsets))
-        *bags, factors = map(torch.from_numpy, (ids, rows, offsets, weights))
+        *tensors, factors = map(torch.from_numpy, (ids, rows, offsets, weights))
         options = {"mode": "sum", "include_last_offset": True, "per_sample_weights": factors}
         with torch.inference_mode():
-            return torch.nn.functional.embedding_bag(*bags, **options).numpy()
+            return torch.nn.functional.embedding_bag(*tensors, **options).numpy()
     sums = np.zeros((len(offsets) - 1, rows.shape[1]), dtype=np.float32)
-    bounds = offsets.tolist()
-    for bag_sum, begin, end in zip(sums, bounds, bounds[1:], strict=False):
+    offset_list = offsets.tolist()
+    for bag_sum, begin, end in zip(sums, offset_list, offset_list[1:], strict=False):
         if begin < end:
             np.dot(weights[begin:end], rows.take(ids[begin:end], axis=0), out=bag_sum)
     return sums

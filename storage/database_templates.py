@@ -1,7 +1,7 @@
 """Stores empty, migrated SQLite databases of Prefect and MLflow in the Python environment as templates.
 
 A new database is a copy of the template, so that migrations run only once per version of Prefect (6 s) or
-MLflow (1.5 s). Without write permission for ``sys.prefix``, no template is stored.
+MLflow (1.5 s). If ``sys.prefix`` is not writable, no template is stored.
 """
 
 import importlib.metadata
@@ -18,7 +18,7 @@ def copy_template(package: str, database: Path) -> bool:
     """Copies the template for the installed version of ``package`` to ``database`` unless that file exists.
 
     Returns:
-        Whether there is a template.
+        Whether a template exists.
     """
     if not os.access(template := _template_file(package), os.R_OK):
         return False
@@ -32,11 +32,11 @@ def save_template(package: str, database: Path) -> None:
     with suppress(OSError, sqlite3.Error):
         template.parent.mkdir(parents=True, exist_ok=True)
         with (
-            replaced_file(template) as new,
-            closing(sqlite3.connect(database)) as source,
-            closing(sqlite3.connect(new)) as copy,
+            replaced_file(template) as new_template,
+            closing(sqlite3.connect(database)) as database_connection,
+            closing(sqlite3.connect(new_template)) as template_connection,
         ):
-            source.backup(copy)
+            database_connection.backup(template_connection)
 
 
 def _template_file(package: str) -> Path:

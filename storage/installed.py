@@ -1,7 +1,4 @@
-"""Tests whether a package is installed.
-
-An installation without the extra ``night`` lacks several packages.
-"""
+"""Tests whether a package is installed. Installations without the extra ``night`` lack some packages."""
 
 import importlib.util
 

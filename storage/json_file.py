@@ -7,11 +7,11 @@ from storage.atomic import replaced_file
 
 
 def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:
-    """Writes ``content`` as JSON to a file, which is replaced atomically."""
+    """Writes ``content`` as JSON to the file ``path``. An existing file is replaced atomically."""
     write_text(path, json.dumps(content, ensure_ascii=False, indent=1, sort_keys=sort_keys))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a UTF-8 text file, which is replaced atomically."""
-    with replaced_file(path) as new:
-        new.write_text(text, encoding="utf-8")
+    """Writes ``text`` as UTF-8 to the file ``path``. An existing file is replaced atomically."""
+    with replaced_file(path) as new_file:
+        new_file.write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from storage.arrays import Ragged, offsets_of
 
 @dataclass(frozen=True, eq=False)
 class NameLists(Sequence[list[str]]):
-    """Compact sequence of lists of strings. The list of a row is created when it is accessed.
+    """Compact sequence of lists of names, one per row. The list of a row is created when it is accessed.
 
     Attributes:
         names: Distinct names.
@@ -31,25 +31,24 @@ class NameLists(Sequence[list[str]]):
     def from_column(column: pa.ChunkedArray) -> NameLists:
         """Converts an Arrow column of lists of strings; null becomes an empty list."""
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
-        values = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
-        values = values.combine_chunks().dictionary_encode()
-        return NameLists(
-            values.dictionary.to_pylist(), Ragged(offsets_of(lengths), values.indices.to_numpy())
-        )
+        names = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+        encoded_names = names.combine_chunks().dictionary_encode()
+        rows = Ragged(offsets_of(lengths), encoded_names.indices.to_numpy())
+        return NameLists(encoded_names.dictionary.to_pylist(), rows)
 
     @staticmethod
     def from_rows(rows: Iterable[Iterable[str]]) -> NameLists:
-        """Creates the object from lists of names. ``names`` is in the order of first occurrence."""
-        ids: dict[str, int] = {}
-        id_rows = [[ids.setdefault(name, len(ids)) for name in row] for row in rows]
-        return NameLists(list(ids), Ragged.from_rows(id_rows))
+        """Converts lists of names, one per row; ``names`` is in the order of first occurrence."""
+        name_ids: dict[str, int] = {}
+        id_rows = [[name_ids.setdefault(name, len(name_ids)) for name in row] for row in rows]
+        return NameLists(list(name_ids), Ragged.from_rows(id_rows))
 
     def distinct(self) -> NameLists:
         """Returns a copy in which each row contains a name only once."""
         row_ids = self.rows.row_ids
-        keys = row_ids * np.int64(max(len(self.names), 1)) + self.rows.values
-        is_first = np.zeros(len(keys), dtype=bool)
-        is_first[np.unique(keys, return_index=True)[1]] = True
+        row_and_name = row_ids * np.int64(max(len(self.names), 1)) + self.rows.values  # one integer per pair
+        is_first = np.zeros(len(row_and_name), dtype=bool)
+        is_first[np.unique(row_and_name, return_index=True)[1]] = True
         return NameLists(self.names, self.rows.where(is_first))
 
     def __len__(self) -> int:

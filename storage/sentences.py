@@ -3,8 +3,8 @@
 Each encoder has a folder ``HOME/sentences/DIGEST/``. DIGEST is a hash of the encoder's identity, which the
 file ``encoder.txt`` contains. Vectors are in immutable files ``NUMBER-CHECKSUM.npy``, called segments. Each
 row of a segment has the hash of a text and its float16 vector; texts are not stored. A segment is written to
-a temporary file and renamed. Only the process that has locked the home, and its workers, add
-segments, and only this process compacts them; other processes may read at the same time.
+a temporary file and renamed. Segments are added only by the process that has locked the home and by its
+workers, and are compacted only by this process. Other processes may read at the same time.
 """
 
 import functools
@@ -20,14 +20,14 @@ import numpy as np
 from storage.atomic import replace_file
 
 SEGMENT_ROWS = 1 << 16  # rows per merged segment: 64 MB for 512 dimensions
-MAX_SMALL_SEGMENTS = 16  # segments with fewer than SEGMENT_ROWS rows; if there are more, they are merged
+MAX_SMALL_SEGMENTS = 16  # if more segments have fewer than SEGMENT_ROWS rows, these segments are merged
 MAX_UNUSED_RATIO = 4  # maximum ratio of stored rows to used rows; above it, unused rows are removed
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
     """Hashes texts to keys, uint64 (texts,).
 
-    Among ten million texts, two have equal keys with probability 3e-6.
+    The probability that any two of ten million texts have the same key is 3e-6.
     """
     digests = (hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<u8")
@@ -40,7 +40,7 @@ def _row_dtype(dim: int) -> np.dtype:
 def write_segment(folder: Path, number: int, keys: np.ndarray, vectors: np.ndarray) -> Path:
     """Writes vectors (keys, dim), one per key, to a new segment file, and returns its path.
 
-    The name of the file depends on its number and content, so a repeated call replaces it by equal bytes.
+    The name of the file depends only on ``number`` and the content, so a repeated call writes the same file.
     """
     rows = np.empty(len(keys), _row_dtype(vectors.shape[1]))
     rows["key"], rows["vector"] = keys, vectors
@@ -53,7 +53,7 @@ def write_segment(folder: Path, number: int, keys: np.ndarray, vectors: np.ndarr
 
 
 class SentenceStore:
-    """On-disk store of the vectors that one sentence encoder has computed, by the hash of the text.
+    """On-disk store of the vectors that one sentence encoder has computed, with hashes of texts as keys.
 
     Args:
         home: The home folder, in which the encoder's folder is created if it is missing.
@@ -62,14 +62,14 @@ class SentenceStore:
 
     Attributes:
         folder: The encoder's folder.
-        damaged: Segment files with a wrong checksum or dimension, which are ignored.
+        damaged_files: Segment files with a wrong checksum or dimension, which are ignored.
     """
 
     def __init__(self, home: Path, identity: str, dim: int) -> None:
         self.folder = home / "sentences" / hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not (description := self.folder / "encoder.txt").exists():
-            description.write_text(f"{identity}\n", encoding="utf-8")
+        if not (identity_file := self.folder / "encoder.txt").exists():
+            identity_file.write_text(f"{identity}\n", encoding="utf-8")
         self._row_dtype = _row_dtype(dim)
         self._open_segments()
 
@@ -77,8 +77,8 @@ class SentenceStore:
         return len(self._sorted_index[0])
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        """Returns whether the store has a vector for each of the keys: bool (keys,)."""
-        return self._positions(keys)[1]
+        """Returns, for each key, whether the store has its vector: bool (keys,)."""
+        return self._find_positions(keys)[1]
 
     def take(self, keys: np.ndarray) -> np.ndarray:
         """Returns the vector of each key: float16 (keys, dim).
@@ -97,22 +97,23 @@ class SentenceStore:
         self.register(write_segment(self.folder, self.next_number(), keys, vectors), keys)
 
     def next_number(self) -> int:
-        """Returns the number of the next segment."""
+        """Returns the number for the next segment that is written."""
         return 1 + max((int(file.name.partition("-")[0]) for file in self._segment_files()), default=0)
 
     def register(self, segment: Path, keys: np.ndarray) -> None:
-        """Adds a segment that ``write_segment`` has written, possibly in another process."""
+        """Makes the vectors of a segment available that ``write_segment`` has written in any process."""
         self._segments[segment] = keys
         self.__dict__.pop("_sorted_index", None)
 
     def compact(self, used_keys: np.ndarray) -> None:
-        """Merges small segments if there are many, and removes unused rows if most rows are unused.
+        """Merges small segments if there are more than MAX_SMALL_SEGMENTS, and removes unused rows.
 
-        Also removes damaged segments and temporary files of killed processes. Processes that read at the same
-        time see all rows that remain.
+        Unused rows are removed if the store has more than MAX_UNUSED_RATIO times as many rows as are used.
+        Also removes damaged segments and temporary files of killed processes. Other processes may read the
+        remaining rows at the same time.
 
         Args:
-            used_keys: Keys of texts that are still used.
+            used_keys: Keys of the texts that are still used.
         """
         for file in (*self.damaged_files, *self.folder.glob("*.tmp")):
             file.unlink(missing_ok=True)
@@ -136,7 +137,7 @@ class SentenceStore:
 
     def _open_segments(self) -> None:
         while True:
-            with suppress(FileNotFoundError):  # compacted by another process: list the files again
+            with suppress(FileNotFoundError):  # another process has compacted the segments: try again
                 files = self._segment_files()
                 intact_files = [file for file in files if self._is_intact(file)]
                 self._segments = {file: np.array(self._map_rows(file)["key"]) for file in intact_files}
@@ -151,30 +152,36 @@ class SentenceStore:
 
     @functools.cached_property
     def _sorted_index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns three arrays (keys,): the sorted keys, the segment index of each, and its row there."""
+        """Returns three arrays (keys,): the sorted keys, and the segment and row with the vector of each key.
+
+        A segment is an index into ``_segments``.
+        """
         lengths = [len(keys) for keys in self._segments.values()]
+        segments = np.repeat(np.arange(len(lengths)), lengths)
         rows = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lengths)])
         all_keys = np.concatenate([np.zeros(0, "<u8"), *self._segments.values()])
-        keys, first = np.unique(all_keys, return_index=True)
-        return keys, np.repeat(np.arange(len(lengths)), lengths)[first], rows[first]
+        keys, positions = np.unique(all_keys, return_index=True)
+        return keys, segments[positions], rows[positions]
 
-    def _positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _find_positions(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns two arrays (keys,): positions in ``_sorted_index``, and whether the keys are stored."""
-        index = self._sorted_index[0]
-        positions = np.searchsorted(index, keys)
-        positions[positions == len(index)] = 0
-        return positions, index[positions] == keys if len(index) else np.zeros(len(keys), dtype=bool)
+        sorted_keys = self._sorted_index[0]
+        positions = np.searchsorted(sorted_keys, keys)
+        positions[positions == len(sorted_keys)] = 0
+        is_stored = sorted_keys[positions] == keys if len(sorted_keys) else np.zeros(len(keys), dtype=bool)
+        return positions, is_stored
 
     def _take_vectors(self, keys: np.ndarray) -> np.ndarray:
-        positions, is_stored = self._positions(keys)
-        if missing := int((~is_stored).sum()):
-            raise KeyError(f"{missing} of {len(keys)} texts have no vector in {self.folder}; encode them")
+        positions, is_stored = self._find_positions(keys)
+        if missing_count := int((~is_stored).sum()):
+            problem = f"{missing_count} of {len(keys)} texts have no vector in {self.folder}"
+            raise KeyError(f"{problem}; encode them first")
         vectors = np.empty((len(keys), *self._row_dtype["vector"].shape), np.float16)
         _, segments, rows = self._sorted_index
         files = list(self._segments)
-        for segment in np.unique(segments[positions]):  # one map at a time, to limit resident memory
-            segment_rows = np.flatnonzero(segments[positions] == segment)
-            vectors[segment_rows] = self._map_rows(files[segment])["vector"][rows[positions[segment_rows]]]
+        for segment in np.unique(segments[positions]):  # one memory map at a time, to limit resident memory
+            in_segment = np.flatnonzero(segments[positions] == segment)
+            vectors[in_segment] = self._map_rows(files[segment])["vector"][rows[positions[in_segment]]]
         return vectors
 
     @staticmethod
@@ -183,9 +190,9 @@ class SentenceStore:
 
 
 def _checksum(file: Path) -> str:
-    """Computes the CRC-32 of a file as hexadecimal digits, at about 1 GB/s."""
-    total = 0
+    """Computes the CRC-32 of a file as eight hexadecimal digits (at about 1 GB/s)."""
+    crc = 0
     with open(file, "rb") as handle:
-        while part := handle.read(1 << 20):
-            total = zlib.crc32(part, total)
-    return f"{total:08x}"
+        while block := handle.read(1 << 20):
+            crc = zlib.crc32(block, crc)
+    return f"{crc:08x}"

@@ -1,4 +1,4 @@
-"""Selects feeds by wildcard patterns for their names, such as ``https://*`` (fnmatch, case-sensitive)."""
+"""Compares names of feeds with wildcard patterns such as ``https://*`` (fnmatch, case-sensitive)."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase

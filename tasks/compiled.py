@@ -1,4 +1,4 @@
-"""Compilation of loops by numba, which is imported at the first use."""
+"""Compiles loops with numba, which is imported at the first use."""
 
 import functools
 from collections.abc import Callable
@@ -8,25 +8,25 @@ from storage.installed import is_installed
 
 
 @functools.cache
-def available() -> bool:
+def has_numba() -> bool:
     """Returns whether numba is installed, without importing it."""
     return is_installed("numba")
 
 
 @functools.cache
 def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[..., Any]:
-    """Compiles a function to machine code that releases the interpreter lock; cached per function.
+    """Compiles a function to machine code that releases the interpreter lock. Results are cached.
 
     Args:
         function: Function of arrays and numbers; it may call other compiled functions.
-        fastmath: Allows sums to be reordered and thus vectorized; NaN keeps its meaning.
+        fastmath: Whether the compiler may reorder sums to vectorize them. NaN is computed correctly.
 
     Returns:
-        The compiled function, or the function itself, 100 times as slow, if numba is not installed.
+        The compiled function. If numba is not installed, ``function`` itself, which is 100 times as slow.
     """
-    if not available():
+    if not has_numba():
         return function
-    import numba  # takes .4 s
+    import numba  # the import takes .4 s
 
     options: dict[str, Any] = {
         "nogil": True,
@@ -41,9 +41,9 @@ def compiled(function: Callable[..., Any], fastmath: bool = False) -> Callable[.
 
 
 def _discard_unreadable_index(cache_file: Any) -> None:
-    """Empties numba's index of a function's compiled versions if an earlier version of our code wrote it.
+    """Empties numba's index of the compiled versions of a function if numba cannot read the index.
 
-    The index contains the argument types by name. If one of them was renamed since, numba raises an
+    The index refers to the types of arguments by name. If our code has renamed a type since, numba raises an
     AttributeError or ImportError before it compares the age of the index with that of the source file.
     """
     try:

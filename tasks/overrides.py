@@ -1,4 +1,7 @@
-"""Applies ``--set NAME=VALUE`` to settings. Imports no stage, so a command loads only the stages it needs."""
+"""Applies ``--set NAME=VALUE`` to settings.
+
+This module imports no stage, so that a command imports only the stages that it needs.
+"""
 
 import contextlib
 import dataclasses
@@ -14,19 +17,19 @@ SettingsT = TypeVar("SettingsT")
 
 
 class SettingError(ExpectedError, ValueError):
-    """An invalid ``--set``; the message contains it and the valid names."""
+    """Error: a ``--set`` is invalid. The message contains the assignment and the valid names or values."""
 
 
 def override(settings: SettingsT, assignments: Sequence[str]) -> SettingsT:
-    """Replaces values of nested settings.
+    """Returns a copy of nested settings in which the assigned values are replaced.
 
     Args:
-        settings: Dataclass of dataclasses.
+        settings: Dataclass whose fields are values or dataclasses.
         assignments: ``train.epochs=5``, ``train.optimizer=adam`` (a strategy with its defaults) or
-            ``train.optimizer.learning_rate=0.01``. A value that is not valid JSON is text.
+            ``train.optimizer.learning_rate=0.01``. A value that is not valid JSON is used as a string.
 
     Raises:
-        SettingError: A name is unknown, or a value is out of bounds.
+        SettingError: A name is unknown, or a value is invalid.
     """
     if not assignments:
         return settings
@@ -42,12 +45,13 @@ def override(settings: SettingsT, assignments: Sequence[str]) -> SettingsT:
             names = ", ".join(sorted(parent if isinstance(parent, dict) else values))
             example = "train.epochs=5" if "train" in values else "ingest.batch_rows=1000"
             raise SettingError(
-                f"--set {assignment!r}: expected NAME=VALUE such as {example}; known here: {names}"
+                f"--set {assignment!r}: expected NAME=VALUE such as {example}; valid names: {names}"
             )
         previous_value, parent[key] = parent.get(key), text
         if isinstance(previous_value, dict) and "name" in previous_value:
             parent[key] = {"name": text}
-            with contextlib.suppress(ValidationError):  # inserts defaults, which may contain strategies
+            # Inserts the defaults of the strategy, because the next assignment may change one of them.
+            with contextlib.suppress(ValidationError):
                 values = dataclasses.asdict(adapter.validate_python(values))
         elif not isinstance(previous_value, str):
             with contextlib.suppress(ValueError):
@@ -56,29 +60,34 @@ def override(settings: SettingsT, assignments: Sequence[str]) -> SettingsT:
         return adapter.validate_python(values)
     except ValidationError as error:
         names = " ".join(assignment.partition("=")[0].strip() for assignment in assignments)
-        raise SettingError(f"--set {names}: {_explain(error)}") from None  # pydantic shows secrets
+        # without the original error, whose text may contain secrets
+        raise SettingError(f"--set {names}: {_explain(error)}") from None
 
 
 def _explain(error: ValidationError) -> str:
-    """Formats up to four problems as one line, each with its path and value.
+    """Formats up to four validation errors as one line, each with the path and value of the setting.
 
-    For a setting that selects a strategy, only problems of the selected strategy are listed.
+    For a setting that selects a strategy, only errors of the selected strategy are listed.
     """
     problems = error.errors()
-    other_names = [item for item in problems if item["type"] == "literal_error" and item["loc"][-1] == "name"]
-    other_locations = {item["loc"][:-1] for item in other_names}
+    # pydantic validates a strategy against all classes; for the classes of other strategies, the name differs
+    name_problems = [
+        problem for problem in problems if problem["type"] == "literal_error" and problem["loc"][-1] == "name"
+    ]
+    other_strategies = {problem["loc"][:-1] for problem in name_problems}
     lines = {
-        f"{'.'.join(map(str, item['loc']))}: {item['msg']}{_input_of(item)}"
-        for item in problems
-        if not any(item["loc"][: len(location)] == location for location in other_locations)
+        f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}{_format_input(problem)}"
+        for problem in problems
+        if not any(problem["loc"][: len(location)] == location for location in other_strategies)
     }
     if lines:
         return "; ".join(sorted(lines)[:4])
-    expected = ", ".join(sorted(item.get("ctx", {})["expected"] for item in other_names))
-    return f"{'.'.join(map(str, problems[0]['loc'][:-2]))} is {problems[0]['input']!r}; known are {expected}"
+    valid_names = ", ".join(sorted(problem.get("ctx", {})["expected"] for problem in name_problems))
+    setting = ".".join(map(str, problems[0]["loc"][:-2]))
+    return f"{setting} is {problems[0]['input']!r}; valid names: {valid_names}"
 
 
-def _input_of(problem: ErrorDetails) -> str:
-    """Returns the value unless the message contains it or it may be a secret."""
-    hidden = problem["type"] == "value_error" or "headers" in problem["loc"]
-    return "" if hidden else f" (got {problem['input']!r})"
+def _format_input(problem: ErrorDetails) -> str:
+    """Returns " (got VALUE)", or "" if the message contains the value or the value may be a secret."""
+    is_hidden = problem["type"] == "value_error" or "headers" in problem["loc"]
+    return "" if is_hidden else f" (got {problem['input']!r})"

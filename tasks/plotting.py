@@ -1,14 +1,14 @@
-"""Plotly figures with the common style of all plots."""
+"""Makes Plotly figures in the common style of all plots."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import plotly.graph_objects as go
 
-INK, MUTED, GRID = "#14181f", "#5b6472", "#e2e5ea"
+INK, MUTED, GRID = "#14181f", "#5b6472", "#e2e5ea"  # colours of text, secondary text and grid lines
 BLUE, ORANGE, GREEN, RED, GREY = "#476fdb", "#f88e03", "#3dbaa9", "#c8443c", "#b9c0ca"
 FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif'
-# Layout of a legend above the figure:
+# Position of a legend above the figure, as an argument of ``make_figure``.
 LEGEND_ABOVE = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"}
 Layout = Mapping[str, Any] | None
 
@@ -21,7 +21,7 @@ def make_figure(
     Args:
         title: Heading of the figure.
         height: Height in pixels.
-        xaxis, yaxis, legend: Parts of plotly's layout; without ``legend``, no legend is shown.
+        xaxis, yaxis, legend: Options of Plotly's layout. If ``legend`` is None, no legend is shown.
     """
     grid, white = {"gridcolor": GRID, "zeroline": False}, "#ffffff"
     heading = {"text": title, "x": 0, "xref": "paper", "font": {"size": 18}}
@@ -32,7 +32,7 @@ def make_figure(
 
 
 def show_message(figure: go.Figure, text: str) -> go.Figure:
-    """Hides the axes and shows a sentence, for a figure without data."""
+    """Shows ``text`` instead of the axes in a figure that has no data. Returns the figure."""
     font, centre = {"size": 15, "color": MUTED}, {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     figure.add_annotation(text=text, showarrow=False, font=font, **centre)
     figure.update_xaxes(visible=False)

@@ -1,7 +1,7 @@
-"""Pools of workers: this process, processes on this machine, or Dask or Ray on several machines.
+"""Runs functions in pools of workers: this process, other processes, or Dask or Ray on several machines.
 
-Submitted functions must be importable and their arguments small, mostly paths; results are files. Workers on
-other machines must mount the home folder.
+Workers must be able to import a submitted function. Its arguments must be small, such as paths, and it writes
+its results to files. Workers on other machines must mount the home folder.
 """
 
 import itertools
@@ -28,23 +28,24 @@ log = logging.getLogger(__name__)
 
 MIN_HELPER_TITLES = 10_000  # with fewer titles, starting a helper process (1 s) takes longer than it saves
 MAX_HELPER_TITLES = 100_000  # with a million titles, the helper would retain 3 GB between stages
-MAX_LOSSES = 3  # times that a pool of processes may break without completing a piece, as in Dask and Ray
+MAX_LOSSES = 3  # a run fails if this many process pools in succession break without completing a piece
 Submit = Callable[..., Any]  # submit(function, *arguments) returns a future with result() and done()
 
 
 @contextmanager
 def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
-    """Opens a pool and yields its ``submit``.
+    """Opens a pool and yields a function that submits functions to its workers (see ``Submit``).
 
     Args:
         pool: ``processes``, ``dask`` or ``ray``.
         workers: Number of worker processes; 0 runs the functions in this process.
-        address: Address of a Dask or Ray cluster, which determines the number of workers itself.
+        address: Address of a Dask or Ray cluster; ``workers`` is then ignored. Empty: workers are started on
+            this machine.
     """
     if pool == "dask":
         from distributed import Client  # extra dask
 
-        # a free port: with None, the HTTP server of the scheduler uses port 8787, and warns if it is taken
+        # Port 0 selects a free port. By default, the scheduler uses port 8787 and warns if it is in use.
         local_options: Any = {"n_workers": workers, "threads_per_worker": 1}
         local_options["dashboard_address"] = "127.0.0.1:0"
         with Client(address) if address else Client(**local_options) as client:
@@ -57,46 +58,47 @@ def open_pool(pool: str, workers: int, address: str = "") -> Iterator[Submit]:
     elif workers == 0:
         yield _run_inline
     else:
-        with _processes(workers) as executor:
+        with _process_pool(workers) as executor:
             yield executor.submit
 
 
 def compute_pieces(
     pool: PoolSettings, workers: int, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]
 ) -> Iterator[tuple[int, Any]]:
-    """Computes ``function(*piece)`` for each piece. Yields number and result of a piece when it is complete.
+    """Computes ``function(*piece)`` for each piece. Yields (index, result) of a piece when it is complete.
 
-    If a worker process is lost, its piece is repeated, by Dask and Ray themselves. The function therefore
-    publishes its result atomically, under a name that depends on the piece only.
+    If a worker process is lost, its piece is computed again (Dask and Ray do this themselves). Therefore,
+    ``function`` must write its result atomically, to a file whose name depends only on the piece.
 
     Args:
         pool: Settings of the pool.
         workers: Number of workers of a pool without an address; 0 computes the pieces in this process.
-        function: Function that a worker can import.
-        pieces: Arguments for each piece: small values and paths.
+        function: Function that the workers can import.
+        pieces: Arguments of ``function`` for each piece: small values and paths.
     """
     if not workers and pool.pool == "processes":
-        yield from ((number, function(*piece)) for number, piece in enumerate(pieces))
+        yield from ((index, function(*piece)) for index, piece in enumerate(pieces))
         return
-    remaining, losses = set(range(len(pieces))), 0
-    while remaining:
-        completed: SimpleQueue[Any] = SimpleQueue()
+    remaining_indices, losses = set(range(len(pieces))), 0
+    while remaining_indices:
+        completed_futures: SimpleQueue[Any] = SimpleQueue()
         try:
             with open_pool(pool.pool, max(1, workers), pool.pool_address) as submit:
-                numbers = {submit(function, *pieces[number]): number for number in sorted(remaining)}
-                for future in numbers:
-                    future.add_done_callback(completed.put)
-                while remaining:
-                    future = completed.get()
-                    result, number = future.result(), numbers.pop(future)
-                    remaining.remove(number)
+                indices = {submit(function, *pieces[index]): index for index in sorted(remaining_indices)}
+                for future in indices:
+                    future.add_done_callback(completed_futures.put)
+                while remaining_indices:
+                    future = completed_futures.get()
+                    result, index = future.result(), indices.pop(future)
+                    remaining_indices.remove(index)
                     losses = 0
-                    yield number, result
+                    yield index, result
         except BrokenProcessPool:
             losses += 1
             if losses == MAX_LOSSES:
                 raise
-            log.warning("a worker process was lost; %d of %d pieces remain", len(remaining), len(pieces))
+            message = "a worker process was lost; a new pool computes the remaining %d of %d pieces"
+            log.warning(message, len(remaining_indices), len(pieces))
 
 
 _helper: ContextVar[ProcessPoolExecutor | None] = ContextVar("helper", default=None)
@@ -104,8 +106,8 @@ _helper: ContextVar[ProcessPoolExecutor | None] = ContextVar("helper", default=N
 
 @contextmanager
 def helper_process() -> Iterator[None]:
-    """Provides one helper process for ``helper_submit`` in the block; the first submission starts it."""
-    with _processes(1) as executor:
+    """Within the block, ``helper_submit`` uses one helper process, which the first submission starts."""
+    with _process_pool(1) as executor:
         token = _helper.set(executor)
         try:
             yield
@@ -114,21 +116,22 @@ def helper_process() -> Iterator[None]:
 
 
 def helper_submit(titles: int) -> Submit:
-    """Returns a function ``submit`` that runs a function in the helper process, in parallel to other stages.
+    """Returns a function that submits work to the helper process, in parallel to other stages.
 
-    Outside a ``helper_process`` block, and for few or very many titles, the function runs in this process.
+    Submitted functions run in this process outside of a ``helper_process`` block, or if the number of titles
+    is at most MIN_HELPER_TITLES or larger than MAX_HELPER_TITLES.
     """
     executor = _helper.get() if MIN_HELPER_TITLES < titles <= MAX_HELPER_TITLES else None
     return executor.submit if executor else _run_inline
 
 
-def iterate(submit: Submit, function: Callable[..., Any], *args: Any) -> Generator[Any, None, Any]:
-    """Runs a generator function in a pool of one process. Yields and returns the same values."""
+def iterate_in_pool(submit: Submit, function: Callable[..., Any], *args: Any) -> Generator[Any, None, Any]:
+    """Runs a generator function in a pool of one process; yields and returns the values of the generator."""
     number = next(_generator_numbers)
     submit(_begin, number, function, *args).result()
     while True:
-        is_over, value = submit(_advance, number).result()
-        if is_over:
+        is_exhausted, value = submit(_advance, number).result()
+        if is_exhausted:
             return value
         yield value
 
@@ -142,16 +145,17 @@ def _begin(number: int, function: Callable[..., Any], *args: Any) -> None:
 
 
 def _advance(number: int) -> tuple[bool, Any]:
+    """Returns (False, next value) of a generator, or (True, return value) if it is exhausted."""
     try:
         return False, next(_generators[number])
-    except StopIteration as ended:
+    except StopIteration as stop:
         del _generators[number]
-        return True, ended.value
+        return True, stop.value
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads (DuckDB's) may hang
+def _process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    spawn = multiprocessing.get_context("spawn")  # a forked process may hang because of DuckDB's threads
     executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=start_worker)
     try:
         yield executor
@@ -160,19 +164,24 @@ def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def start_worker() -> multiprocessing.util.Finalize:
-    """Initializes a worker process. It ends with its parent, even while it waits for work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the parent
+    """Initializes a worker process, so that it ends when its parent ends, even while it waits for work.
+
+    Returns:
+        The finalizer that ends the process without cleaning up the interpreter.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     configure_memory()
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a nightly run; results depend on it in the last bits
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a nightly run: the last bits of results depend on it
     threading.Thread(target=_exit_with_parent, name="parent", daemon=True).start()
     return multiprocessing.util.Finalize(None, _exit_without_teardown, exitpriority=-1000)
 
 
 @contextmanager
 def worker_process() -> Iterator[None]:
-    """Wraps the body of a process, so that an exception ends the process normally, with exit code 1.
+    """Wraps the work of a worker process, so that an exception ends the process with exit code 1.
 
-    The finalizer cannot detect the exception: since Python 3.13 it runs after the exception was reported.
+    The finalizer of ``start_worker`` would end it with 0. It cannot detect the exception, because since
+    Python 3.13 it runs after the exception was reported.
     """
     finalizer = start_worker()
     try:

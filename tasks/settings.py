@@ -1,4 +1,4 @@
-"""Settings of all stages, which the Run form in the Prefect UI and ``--set`` change."""
+"""Defines the settings of all stages. Prefect's Run form and the option ``--set`` change them."""
 
 from tasks.augment.settings import AugmentSettings
 from tasks.cluster.settings import ClusterSettings
@@ -13,7 +13,7 @@ from tasks.train.settings import TrainSettings
 
 @configurable
 class Settings:
-    """Settings of every stage, in their order."""
+    """Settings of all stages, in the order in which the stages run."""
 
     ingest: IngestSettings = setting(IngestSettings(), "Reading feeds")
     tokenize: TokenizeSettings = setting(

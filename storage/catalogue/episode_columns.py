@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.episodes.numbers import UNKNOWN_EPISODE, EpisodeNumber, complete, read_numbers, read_text
+from storage.episodes.numbers import UNKNOWN_EPISODE, EpisodeNumber, complete_number, read_numbers, read_text
 
 EPISODE_COLUMNS = EpisodeNumber._fields  # names of the columns of programmes that this module fills
 EPISODE_MIGRATION = "episode_columns"  # name of the migration that adds these columns to the database
@@ -31,7 +31,7 @@ class EpisodeReader:
         self._titles = _CodeCache(lambda text: self._code_of_number(read_text(text, True)))
         self._sub_titles = _CodeCache(lambda text: self._code_of_number(read_text(text, False)))
         self._completed_codes = _CodeCache(
-            lambda codes: self._code_of_number(complete(*(self._numbers[code] for code in codes)))
+            lambda codes: self._code_of_number(complete_number(*(self._numbers[code] for code in codes)))
         )
 
     def columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:

@@ -1,1 +1,1 @@
-"""Parses season, episode and part numbers of programmes, for all stages."""
+"""Parses the season, episode and part numbers of programmes."""

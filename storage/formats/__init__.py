@@ -1,1 +1,1 @@
-"""Reads and writes the files of artifacts; one module for each kind of artifact."""
+"""Reads and writes the files of artifacts. Each module is about one artifact or one kind of file."""

@@ -1,9 +1,10 @@
 """Reads and writes answers.parquet: the result of each held-out title in one trial of an ablation study.
 
-The file has a row for each combination of form, protocol and held-out title. The form is the input of the
+The file has one row for each combination of form, protocol and held-out title. The form is the input of the
 model (title alone, or title with airing context), and the protocol is the held-out set (SPLITS in
-vocabulary.py). ``oov`` is true if the title contains a word that is in no training title. For clusters (form
-CLUSTERS), ``correct`` is the B-cubed F of the title, and ``precision_at_10`` is null.
+vocabulary.py). ``oov`` is true if the title contains a word that is in no training title. With the form
+CLUSTERS, a row is about the cluster of the title: ``correct`` is the B-cubed F score of the title, and
+``precision_at_10`` is null.
 """
 
 from collections.abc import Mapping
@@ -15,17 +16,17 @@ import pyarrow.parquet as pq
 
 CLUSTERS = "clusters"
 FILE = "answers.parquet"
-_TEXTS = [(name, pa.string()) for name in ("form", "protocol")]
-_NUMBERS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
-SCHEMA = pa.schema([*_TEXTS, *_NUMBERS, ("oov", pa.bool_())])
-# The columns correct, precision_at_10, family and oov of SCHEMA, (queries,) each.
+_TEXT_COLUMNS = [(name, pa.string()) for name in ("form", "protocol")]
+_NUMBER_COLUMNS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
+SCHEMA = pa.schema([*_TEXT_COLUMNS, *_NUMBER_COLUMNS, ("oov", pa.bool_())])
+# The columns correct, precision_at_10 (None if all are null), family and oov of SCHEMA, (titles,) each.
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
 def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
-    """Writes answers.parquet; ``answers`` has the columns of each (form of the input, held-out set)."""
-    parts = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
-    pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *parts]), folder / FILE, compression="zstd")
+    """Writes answers.parquet; ``answers`` maps (form, protocol) to the columns of its rows."""
+    tables = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
+    pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), folder / FILE, compression="zstd")
 
 
 def _columns(
@@ -43,7 +44,7 @@ def _columns(
 
 
 def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
-    """Reads answers.parquet; returns the columns by (form of the input, held-out set)."""
+    """Reads answers.parquet. Returns a dictionary from (form, protocol) to the columns of its rows."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])

@@ -1,10 +1,10 @@
-"""Reads and writes the clusters of titles, the artifact Clustering.
+"""Reads and writes the files of the artifact Clustering: the clusters of titles.
 
-    clusters.npy        int32 (titles,), cluster id; -1: in no cluster
+    clusters.npy        int32 (titles,), cluster id of each title; -1: in no cluster
     clusters.json       list with name, size, label, identity, colour … of each cluster
-    subclusters.npy     int32 (titles,), subcluster id; -1: none
-    subclusters.json    list with name ("" if no name applies), size, label, parent cluster … of each
-    clusters.parquet    title and cluster, subcluster and their names, for SQL
+    subclusters.npy     int32 (titles,), subcluster id of each title; -1: in no subcluster
+    subclusters.json    list with name ("": none), size, label, parent cluster … of each subcluster
+    clusters.parquet    each title with its cluster and subcluster and their names, for SQL
 
 Only large clusters have subclusters. Density-based algorithms such as DBSCAN also store their ``Density`` in
 artifact.json.
@@ -32,7 +32,7 @@ class Density:
 
 
 def read_clusters(folder: Path) -> list[dict[str, Any]]:
-    """Reads clusters.json: a list with one dictionary per cluster, in the order of cluster ids."""
+    """Returns the content of clusters.json: one dictionary per cluster, in the order of cluster ids."""
     return json.loads((folder / "clusters.json").read_text(encoding="utf-8"))
 
 
@@ -50,7 +50,7 @@ def write_clustering(
     subcluster_ids: np.ndarray,
     subclusters: Sequence[dict[str, Any]],
 ) -> None:
-    """Writes all files of a clustering.
+    """Writes all files of the artifact Clustering.
 
     Args:
         folder: Folder of the files.
@@ -62,17 +62,17 @@ def write_clustering(
     """
     np.save(folder / "clusters.npy", cluster_ids)
     np.save(folder / "subclusters.npy", subcluster_ids)
-    memberships: dict[str, Any] = {}
+    cluster_columns: dict[str, Any] = {}
     for name, ids, entries in (
         ("cluster", cluster_ids, clusters),
         ("subcluster", subcluster_ids, subclusters),
     ):
-        text = json.dumps(entries, ensure_ascii=False, indent=1)
-        (folder / f"{name}s.json").write_text(text, encoding="utf-8")
-        memberships[name] = pa.array(ids, mask=ids < 0)
+        json_text = json.dumps(entries, ensure_ascii=False, indent=1)
+        (folder / f"{name}s.json").write_text(json_text, encoding="utf-8")
+        cluster_columns[name] = pa.array(ids, mask=ids < 0)
         names = pa.array([entry["name"] or None for entry in entries], pa.string())
-        memberships[f"{name}_name"] = names.take(memberships[name])
+        cluster_columns[f"{name}_name"] = names.take(cluster_columns[name])
     title_ids = {"title_id": np.arange(len(titles), dtype=np.int32)}
     title_columns = {name: titles[name] for name in ("title", "show_key")}
-    table = pa.table({**title_ids, **title_columns, **memberships})
+    table = pa.table({**title_ids, **title_columns, **cluster_columns})
     pq.write_table(table, folder / "clusters.parquet", compression="zstd")

@@ -1,14 +1,15 @@
 """Opens a Corpus, the input of training: token ids, labels and held-out sets of titles, as memory maps.
 
-The folder has the fields of OpenCorpus and these files:
+The folder contains one or two files per field of OpenCorpus, and these files:
 
     family_hash.npy             a number in [0, 1) per title, by which training selects a validation set
-    token_names.parquet         kind and token, for messages
+    token_names.parquet         kind and text of each token, for messages
     variants.parquet, frequencies.parquet
-    dropped_categories.parquet  category, reason, titles
+    dropped_categories.parquet  categories that are not labels, with the reason and the number of titles
     spellings.json              most frequent spelling of each label (model.py)
 
-sentences.npy exists only with a sentence encoder, and descriptions.npy only if there are also descriptions.
+The file sentences.npy exists only if a sentence encoder is used, and descriptions.npy only if the guides also
+have descriptions.
 """
 
 import json
@@ -22,18 +23,15 @@ from storage.arrays import Ragged, open_array
 from storage.formats import vocabulary
 from storage.formats.vocabulary import TRAIN
 
-_LISTS = [
+_LIST_COLUMNS = [
     (name, pa.list_(pa.string())) for name in ("context", "labels", "rare_categories", "channels", "days")
 ]
-TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LISTS)), pa.field("oov", pa.bool_())])
+TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LIST_COLUMNS)), pa.field("oov", pa.bool_())])
 
 
 @dataclass(frozen=True)
 class OpenCorpus:
-    """Corpus (input of training) as memory maps.
-
-    Arrays have one entry per title unless stated otherwise.
-    """
+    """Memory-mapped arrays of a Corpus. Arrays have one entry per title unless the comment says otherwise."""
 
     folder: Path
     tokens: Ragged  # ids of in-vocabulary tokens of each title
@@ -42,10 +40,10 @@ class OpenCorpus:
     show: np.ndarray  # int32, id of the show: titles of a show have the same id
     family: np.ndarray  # int32, id of the franchise (first content word of the show key)
     oov: np.ndarray  # bool, whether the title contains a word that no training title contains
-    rare: np.ndarray  # bool, whether the title has categories, but none that enough training titles have
+    rare: np.ndarray  # bool, whether all categories of the title are too rare in training titles to be labels
     kinds: np.ndarray  # int8, one per token: kind of token, index into tasks.text.words.KINDS
     weights: np.ndarray  # float32, one per token: inverse-frequency weight of updates of its embedding
-    label_names: list[str]  # one per label
+    label_names: list[str]  # one name per label id
     sentences: np.ndarray  # float16 (titles, features): sentence vector of the title, unit norm or zero
     descriptions: np.ndarray  # float16 (titles, features): mean vector of descriptions, unit norm or zero
 
@@ -54,11 +52,11 @@ class OpenCorpus:
 
     @property
     def training(self) -> np.ndarray:
-        """Returns the row indices of training titles that have a label: int64 (any,)."""
+        """Returns the row indices of the training titles that have a label: int64 (any,)."""
         return np.flatnonzero((self.split == TRAIN) & (self.labels.lengths > 0))
 
     def complete_tokens(self, titles: np.ndarray) -> Ragged:
-        """Returns the token ids of titles; none for a title with an out-of-vocabulary word.
+        """Returns the token ids of titles. A title with an out-of-vocabulary word gets no token ids.
 
         Args:
             titles: Row indices of titles: int64 (any,).

@@ -1,9 +1,9 @@
 """Reads and writes linear models and matrix factorisations.
 
-    model.safetensors    arrays; the metadata has "model" (the kind of model) and "settings" (JSON)
+    model.safetensors    arrays; the metadata has "model" (the kind of model), "settings" and "names" (JSON)
     NAME.parquet         names of features, labels, users or items, in the column "name"
 
-Nothing is pickled. The folder is replaced atomically.
+No file contains pickled objects. The folder is replaced atomically.
 """
 
 import json
@@ -15,20 +15,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
 from storage.atomic import replaced_folder
+from storage.formats.named_arrays import read_arrays, write_arrays
 
 ARRAYS = "model.safetensors"
 
 
 @dataclass(frozen=True)
 class LinearModelFiles:
-    """Content of the files of a saved linear model or matrix factorisation."""
+    """Content of the files of a saved linear model or matrix factorisation.
+
+    Attributes:
+        arrays: Arrays by name.
+        names: Names of features, labels, users or items, by file name without suffix.
+        settings: Settings of the model, as JSON values.
+    """
 
     arrays: dict[str, np.ndarray]
-    names: dict[str, list[str]]  # names of features, labels, users or items, by file name without suffix
+    names: dict[str, list[str]]
     settings: dict[str, Any]
 
 
@@ -39,38 +44,36 @@ def write_linear_model(
     names: Mapping[str, Sequence[str]],
     settings: Mapping[str, Any],
 ) -> None:
-    """Writes a model to a folder, which is replaced atomically.
+    """Writes a model to a folder. An existing folder is replaced atomically.
 
     Args:
-        folder: The folder to replace; it may be missing.
-        model: Kind of model, which ``read_linear_model`` verifies.
+        folder: Folder of the files; it may be missing.
+        model: Kind of model, such as "OnlineSvm". ``read_linear_model`` verifies it.
         arrays: Arrays by name.
         names: Names of features, labels, users or items, by file name without suffix.
         settings: JSON-serializable settings.
     """
     with replaced_folder(folder) as new_folder:
-        for name, rows in names.items():
-            table = pa.table({"name": pa.array(rows, pa.string())})
-            pq.write_table(table, new_folder / f"{name}.parquet", compression="zstd")
+        for file_name, values in names.items():
+            table = pa.table({"name": pa.array(values, pa.string())})
+            pq.write_table(table, new_folder / f"{file_name}.parquet", compression="zstd")
         metadata = {"model": model, "settings": json.dumps(settings), "names": json.dumps(list(names))}
-        contiguous_arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(contiguous_arrays, new_folder / ARRAYS, metadata)
+        write_arrays(new_folder / ARRAYS, arrays, metadata)
 
 
 def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
     """Reads the files of a model that ``write_linear_model`` has written.
 
     Raises:
-        ValueError: The folder contains no model, or a kind of model other than ``model``.
+        ValueError: The folder contains no model, or another kind of model than ``model``.
     """
     file = folder / ARRAYS
     if not file.exists():
-        raise ValueError(f"{folder} holds no {model}: {ARRAYS} is missing. Name the folder it was saved to.")
-    with safe_open(file, framework="numpy") as tensors:
-        metadata = tensors.metadata()
-        if (saved_model := metadata.get("model")) != model:
-            raise ValueError(f"{file} is {saved_model or 'no linear model'}, expected {model}")
-        arrays = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (no dict)
+        remedy = "pass the folder in which the model was saved"
+        raise ValueError(f"{folder} contains no {model}, because {ARRAYS} is missing; {remedy}")
+    arrays, metadata = read_arrays(file)
+    if (saved_model := metadata.get("model")) != model:
+        raise ValueError(f"{file} contains {saved_model or 'no linear model'}, expected {model}")
     names = {
         name: pq.read_table(folder / f"{name}.parquet")["name"].to_pylist()
         for name in json.loads(metadata["names"])

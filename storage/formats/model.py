@@ -1,13 +1,17 @@
-"""Reads and writes the files of a Model folder from which categories and confidence are predicted.
+"""Reads and writes the files of a Model folder from which categories and their confidence are predicted.
 
-``votes.parquet`` has a row per held-out title with categories: ``title`` is the row of the title in
-titles.parquet, ``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing
-context; best first; -1: none), and ``cosines`` are the similarities of these neighbours.
-``votes_support.npy`` has the support of each label by the linear part for each of these titles.
+``votes.parquet`` has one row per held-out title with categories. The column ``title`` is the row of the title
+in titles.parquet. ``neighbours`` are the rows of the nearest labelled training titles (by vectors with airing
+context; best first; -1: none), and ``cosines`` are the cosine similarities of these neighbours.
+
+``votes_support.npy`` has, for each row of votes.parquet, the support of each label: the margin of the linear
+part, mapped to a number from 0 to 1.
+
 ``channel_votes.parquet`` and ``channel_votes_support.npy`` have the same content, computed as if no title on
 the channels of the held-out title had categories (tasks/scoring/channels.py). Models of older versions have
 only votes.parquet.
-``spellings.json`` maps a label to the most frequent spelling of the category in guides.
+
+``spellings.json`` maps each label to the most frequent spelling of the category in guides.
 """
 
 import json
@@ -21,7 +25,7 @@ import pyarrow.parquet as pq
 
 from storage.arrays import open_array
 
-RARE_CATEGORIES = "rare_categories"  # column of titles.parquet: categories that are no labels
+RARE_CATEGORIES = "rare_categories"  # column of titles.parquet: categories that are too rare to be labels
 VOTES, CHANNEL_VOTES, SPELLINGS = "votes", "channel_votes", "spellings.json"
 
 
@@ -31,29 +35,29 @@ class Votes(NamedTuple):
     titles: np.ndarray  # int64 (queries,), rows of the queries in the Corpus or the Model
     neighbours: np.ndarray  # int64 (queries, k), rows of training titles, nearest first; -1: none
     cosines: np.ndarray  # float32 (queries, k), cosine similarities of ``neighbours``
-    # Support of each label by the linear part: (queries, labels), float16 in files. None: older versions.
+    # (queries, labels), support of each label by the linear part; None in models of older versions
     support: np.ndarray | None = None
 
     def where(self, mask: np.ndarray) -> "Votes":
-        """Returns the queries that ``mask`` selects, bool (queries,)."""
+        """Returns the Votes of the queries for which ``mask``, bool (queries,), is True."""
         support = None if self.support is None else self.support[mask]
         return Votes(self.titles[mask], self.neighbours[mask], self.cosines[mask], support)
 
 
 def open_similarity(folder: Path) -> np.ndarray:
-    """Opens the vectors by which similar titles are found: a memory map, float32 (titles, dim).
+    """Opens the similarity vectors of the titles as a memory map, float32 (titles, dim).
 
-    Models of older versions have only one set of vectors, which is used for all purposes.
+    Models of older versions have only one file of vectors, which is used for all purposes.
     """
     return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 
 
 def write_votes(folder: Path, votes: Votes, name: str = VOTES) -> None:
-    """Writes NAME.parquet and NAME_support.npy into a Model folder."""
+    """Writes votes to the files ``name.parquet`` and ``name_support.npy`` in a Model folder."""
     k = votes.neighbours.shape[1]
     lists = (
-        pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), k)
-        for flat in (votes.neighbours.astype(np.int32), votes.cosines.astype(np.float32))
+        pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), k)
+        for matrix in (votes.neighbours.astype(np.int32), votes.cosines.astype(np.float32))
     )
     columns = [pa.array(votes.titles.astype(np.int32)), *lists]
     table = pa.table(dict(zip(("title", "neighbours", "cosines"), columns, strict=True)))
@@ -63,7 +67,10 @@ def write_votes(folder: Path, votes: Votes, name: str = VOTES) -> None:
 
 
 def read_votes(folder: Path, name: str = VOTES) -> Votes | None:
-    """Reads NAME.parquet of a Model folder; returns None if an older version has written the model."""
+    """Reads the votes that ``write_votes`` wrote into a Model folder.
+
+    Returns None if ``name.parquet`` is missing, because an older version has written the model.
+    """
     if not (folder / f"{name}.parquet").exists():
         return None
     table = pq.read_table(folder / f"{name}.parquet").combine_chunks()
@@ -78,10 +85,10 @@ def read_votes(folder: Path, name: str = VOTES) -> Votes | None:
 
 
 def write_spellings(folder: Path, spellings: Mapping[str, str]) -> None:
-    """Writes spellings.json: label -> most frequent spelling of the category in guides."""
+    """Writes spellings.json, which maps each label to its most frequent spelling in guides."""
     (folder / SPELLINGS).write_text(json.dumps(spellings, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def read_spellings(folder: Path) -> dict[str, str]:
-    """Reads spellings.json: label -> most frequent spelling of the category in guides."""
+    """Reads spellings.json, which maps each label to its most frequent spelling in guides."""
     return json.loads((folder / SPELLINGS).read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
 """Packs a Model folder into one file for other machines, and unpacks such files (docs/model_file.md).
 
-A model file is a zip archive of uncompressed members: ``manifest.json`` (format version, version and digest
-of the model, size and SHA-256 of each part), then the parts (the files of the Model folder) in alphabetical
-order. Dates are fixed, so the same model always has the same bytes. Compression would make the file only 7 %
-smaller.
+A model file is a zip archive of uncompressed members. The first member is ``manifest.json``, which contains
+the format version, the version and digest of the model, and the size and SHA-256 of each part. Then follow
+the parts, which are the files of the Model folder, in alphabetical order. The dates in the archive are fixed,
+so packing the same model again gives the same bytes. Compression would make the file only 7 % smaller.
 
 A model file may come from an untrusted machine. The reader therefore accepts only names that the format
 defines, never overwrites a file, verifies sizes and digests, and rejects arrays with pickled objects.
@@ -28,21 +28,21 @@ from storage.atomic import replaced_file
 from storage.errors import ExpectedError
 from storage.home.files import describe_file
 
-FORMAT, FORMAT_VERSION = "guidespace-model", 1
+FORMAT_NAME, FORMAT_VERSION = "guidespace-model", 1  # values of "format" and "format_version" in the manifest
 MANIFEST = "manifest.json"
 MEDIA_TYPE = "application/vnd.guidespace.model+zip"
 MAX_BYTES = 2**32  # maximum size of a model file
 MAX_MANIFEST_BYTES = 2**20
-REQUIRED = {"lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"}
-_PART = re.compile(r"[a-z][a-z0-9_]{0,63}\.(json|npy|parquet|safetensors)")
+REQUIRED_PARTS = {"lexicon.json", "rows.safetensors", "titles.parquet", "tokens.parquet"}
+_PART_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\.(json|npy|parquet|safetensors)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _VERSION = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip
-_BLOCK = 1 << 20
+_EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)  # earliest date that a zip archive can contain
+_BLOCK_BYTES = 1 << 20
 
 
 class ModelFileError(ExpectedError, ValueError):
-    """Error: a model file cannot be used. The message says why and what to do."""
+    """Error: a model file cannot be used. The message contains the reason and a remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,35 +53,38 @@ class ModelIdentity:
     digest: str
 
 
-def write_model_file(folder: Path, info: ModelIdentity, out: Path) -> None:
-    """Packs a Model folder into the file ``out``, which is replaced atomically."""
-    with replaced_file(out) as new, open(new, "wb") as handle:
-        pack(folder, info, handle)
+def write_model_file(folder: Path, identity: ModelIdentity, model_file: Path) -> None:
+    """Packs a Model folder into a model file. An existing file is replaced atomically."""
+    with replaced_file(model_file) as new_file, open(new_file, "wb") as handle:
+        pack(folder, identity, handle)
 
 
-def pack(folder: Path, info: ModelIdentity, handle: IO[bytes]) -> None:
+def pack(folder: Path, identity: ModelIdentity, handle: IO[bytes]) -> None:
     """Packs a Model folder into an open binary file."""
-    parts = {file.name: file for file in sorted(folder.iterdir()) if _PART.fullmatch(file.name)}
+    parts = {file.name: file for file in sorted(folder.iterdir()) if _PART_NAME.fullmatch(file.name)}
     parts.pop("artifact.json", None)  # describes the home
     part_descriptions = {name: describe_file(file) for name, file in parts.items()}
-    versions = {"format": FORMAT, "format_version": FORMAT_VERSION, "guidespace": version("guidespace")}
-    manifest = json.dumps({**versions, **asdict(info), "parts": part_descriptions}, indent=1)
+    versions = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, "guidespace": version("guidespace")}
+    manifest = json.dumps({**versions, **asdict(identity), "parts": part_descriptions}, indent=1)
     with zipfile.ZipFile(handle, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(MANIFEST, _EPOCH), manifest)
+        archive.writestr(zipfile.ZipInfo(MANIFEST, _EARLIEST_DATE), manifest)
         for name, file in parts.items():
-            member = zipfile.ZipInfo(name, _EPOCH)
-            member.file_size = file.stat().st_size  # zipfile chooses ZIP64 by it
+            member = zipfile.ZipInfo(name, _EARLIEST_DATE)
+            member.file_size = file.stat().st_size  # zipfile needs the size to decide whether to use ZIP64
             with open(file, "rb") as source, archive.open(member, "w") as target:
-                while block := source.read(_BLOCK):
+                while block := source.read(_BLOCK_BYTES):
                     target.write(block)
 
 
 def unpack(file: Path, folder: Path) -> ModelIdentity:
-    """Verifies a model file and unpacks it into an empty folder, which becomes a Model folder.
+    """Verifies a model file, and unpacks it into an empty folder, which becomes a Model folder.
+
+    Returns:
+        Version and digest of the model.
 
     Raises:
-        ModelFileError: The file is damaged, too large, of another format, or has members that the format does
-            not define.
+        ModelFileError: The file is damaged or too large, has another format, or contains members that the
+            format does not define.
     """
     if (size := file.stat().st_size) > MAX_BYTES:
         raise ModelFileError(f"the model file has {size:,} bytes; the limit is {MAX_BYTES:,}")
@@ -92,18 +95,24 @@ def unpack(file: Path, folder: Path) -> ModelIdentity:
             for name, expected in manifest["parts"].items():
                 _extract(archive, members[name], expected, folder / name)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a full disk; EINVAL: bad seek
+        # A damaged file may cause a seek to an invalid position (EINVAL). Other OSErrors have other causes,
+        # such as a full disk.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         raise _damaged_error(f"{error}") from error
     return ModelIdentity(version=manifest["version"], digest=manifest["digest"])
 
 
 def _read_members(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
-    """Returns the members of an archive by name; raises ModelFileError if the format does not allow one."""
+    """Returns the members of an archive by name.
+
+    Raises:
+        ModelFileError: The format does not allow one of the members.
+    """
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         name = member.filename
-        if name in members or (name != MANIFEST and not _PART.fullmatch(name)):
+        if name in members or (name != MANIFEST and not _PART_NAME.fullmatch(name)):
             raise _format_error(f"a member named {name!r}")
         if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
             raise _format_error(f"a link or an encrypted member ({name})")
@@ -121,12 +130,12 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
         raise _format_error(f"no {MANIFEST} of at most {MAX_MANIFEST_BYTES:,} bytes")
     try:
         manifest = json.loads(archive.read(member))
-        name, format_version = manifest["format"], manifest["format_version"]
-        if name != FORMAT or format_version != FORMAT_VERSION:
+        format_name, format_version = manifest["format"], manifest["format_version"]
+        if format_name != FORMAT_NAME or format_version != FORMAT_VERSION:
             remedy = "update GuideSpace on the machine with the older version"
             raise ModelFileError(
-                f"the model file has format {name!r} version {format_version!r}; this GuideSpace reads "
-                f"{FORMAT!r} version {FORMAT_VERSION}: {remedy}"
+                f"the model file has format {format_name!r} version {format_version!r}; this version reads "
+                f"{FORMAT_NAME!r} version {FORMAT_VERSION}: {remedy}"
             )
         parts, sizes = manifest["parts"], {}
         for part, expected in parts.items():
@@ -138,16 +147,17 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
         if isinstance(error, ModelFileError):
             raise
         raise _damaged_error(f"{MANIFEST}: {error!r}") from error
-    _require(
-        sizes == {name: info.file_size for name, info in members.items() if name != MANIFEST}, "other parts"
-    )
-    _require(parts.keys() >= REQUIRED, f"not all of {', '.join(sorted(REQUIRED))}")
+    member_sizes = {name: member.file_size for name, member in members.items() if name != MANIFEST}
+    _require(sizes == member_sizes, "other parts or sizes than the archive")
+    missing_parts = REQUIRED_PARTS - parts.keys()
+    _require(not missing_parts, f"no entry for {', '.join(sorted(missing_parts))}")
     return manifest
 
 
 def _require(is_valid: object, problem: str) -> None:
+    """Raises a ModelFileError unless ``is_valid``; ``problem`` is what the manifest contains or lacks."""
     if not is_valid:
-        raise _damaged_error(f"{MANIFEST} lists {problem}")
+        raise _damaged_error(f"{MANIFEST} has {problem}")
 
 
 def _extract(
@@ -155,7 +165,7 @@ def _extract(
 ) -> None:
     digest = hashlib.sha256()
     with archive.open(member) as source, open(target, "xb") as target_file:
-        while block := source.read(_BLOCK):
+        while block := source.read(_BLOCK_BYTES):
             digest.update(block)
             target_file.write(block)
     if digest.hexdigest() != expected["sha256"]:
@@ -163,15 +173,15 @@ def _extract(
     if target.suffix == ".npy":
         try:
             np.lib.format.open_memmap(target, mode="r")
-        # an array of Python objects, which are pickled, a wrong size, or a damaged header
+        # The array contains pickled Python objects, has a wrong size, or a damaged header.
         except (ValueError, OverflowError, tokenize.TokenError) as error:
             raise _format_error(f"an array that cannot be mapped ({member.filename}: {error})") from error
 
 
 def _damaged_error(reason: str) -> ModelFileError:
-    return ModelFileError(f"the model file is damaged or incomplete ({reason}); fetch or write it again")
+    return ModelFileError(f"the model file is damaged or incomplete ({reason}); download or write it again")
 
 
 def _format_error(content: str) -> ModelFileError:
-    advice = "use a file of `guidespace export --format model` or of /model"
-    return ModelFileError(f"the file is not a model file: it has {content}; {advice}")
+    remedy = "use a file of `guidespace export --format model` or of the path /model of `guidespace serve`"
+    return ModelFileError(f"the file is not a model file, because it contains {content}; {remedy}")

@@ -1,9 +1,11 @@
-"""Writes the nearest titles of each title, the artifact NearestTitles.
+"""Writes the files of the artifact NearestTitles: the nearest titles of each title.
 
-neighbours.npy      int32 (titles, k), nearest titles by similarity, best first; -1: none
-similarities.npy    float32 (titles, k), cosines of these neighbours
-graph.npy, graph_cosines.npy    nearest titles and cosines by the vectors used for clustering
-neighbours.parquet, vectors.parquet    neighbours, cosines and similarity vectors for SQL
+neighbours.npy        int32 (titles, k), nearest titles by similarity vectors, best first; -1: none
+similarities.npy      float32 (titles, k), cosines of these neighbours
+graph.npy             int32 (titles, k), nearest titles by the vectors for clustering
+graph_cosines.npy     float32 (titles, k), cosines of these neighbours
+neighbours.parquet    neighbours.npy and similarities.npy, for SQL
+vectors.parquet       similarity vectors, for SQL
 """
 
 from contextlib import ExitStack
@@ -23,12 +25,12 @@ def write_nearest(
     cosines: Float[np.ndarray, "titles k"],
     vectors: Float[np.ndarray, "titles dim"],
 ) -> None:
-    """Writes the nearest titles by similarity, and the similarity vectors except for zero vectors.
+    """Writes the nearest titles by similarity vectors, and the similarity vectors that are not zero.
 
     Args:
         folder: Folder of the files.
-        ids: Nearest titles of each title, best first; -1: none.
-        cosines: Cosine similarities of these titles.
+        ids: Ids of the nearest titles of each title, best first; -1: none.
+        cosines: Cosine similarity of each title and its nearest titles.
         vectors: Similarity vectors of all titles.
     """
     np.save(folder / "neighbours.npy", ids.astype(np.int32))
@@ -43,24 +45,32 @@ def write_nearest(
                 writers[name].write_table(table)
 
 
-def _to_tables(first: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray) -> dict[str, pa.Table]:
-    """Returns the rows of neighbours.parquet and vectors.parquet for a block of titles from ``first`` on."""
+def _to_tables(
+    first_id: int, ids: np.ndarray, cosines: np.ndarray, vectors: np.ndarray
+) -> dict[str, pa.Table]:
+    """Returns the rows of neighbours.parquet and vectors.parquet for a block of titles.
+
+    The first title of the block has the id ``first_id``.
+    """
     rows, ranks = np.nonzero(ids >= 0)
     nonzero_rows = np.flatnonzero(vectors.any(axis=1))
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[nonzero_rows].reshape(-1)), vectors.shape[1])
-    neighbours = {
-        "title_id": (rows + first).astype(np.int32),
+    flat_vectors = pa.array(vectors[nonzero_rows].reshape(-1))
+    neighbour_columns = {
+        "title_id": (rows + first_id).astype(np.int32),
         "neighbour_id": ids[rows, ranks].astype(np.int32),
         "rank": (ranks + 1).astype(np.int16),
         "cosine": cosines[rows, ranks],
     }
-    vector_columns = {"title_id": (nonzero_rows + first).astype(np.int32), "vector": lists}
-    return {"neighbours": pa.table(neighbours), "vectors": pa.table(vector_columns)}
+    vector_columns = {
+        "title_id": (nonzero_rows + first_id).astype(np.int32),
+        "vector": pa.FixedSizeListArray.from_arrays(flat_vectors, vectors.shape[1]),
+    }
+    return {"neighbours": pa.table(neighbour_columns), "vectors": pa.table(vector_columns)}
 
 
 def write_graph(
     folder: Path, ids: Int[np.ndarray, "titles k"], cosines: Float[np.ndarray, "titles k"]
 ) -> None:
-    """Writes graph.npy and graph_cosines.npy: nearest titles by the vectors that are used for clustering."""
+    """Writes graph.npy and graph_cosines.npy: the nearest titles by the vectors for clustering."""
     np.save(folder / "graph.npy", ids.astype(np.int32))
     np.save(folder / "graph_cosines.npy", cosines)

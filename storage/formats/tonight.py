@@ -1,4 +1,4 @@
-"""Schema of recommendations, ``tonight.parquet``, with a row per viewer and programme."""
+"""Defines the schema of the recommendations, ``tonight.parquet``: one row per viewer and programme."""
 
 import pyarrow as pa
 

@@ -1,7 +1,7 @@
-"""Embedding tables with optimizer state in device memory, host memory or a mapped file.
+"""Stores embedding tables and their optimizer state in device memory, host memory or a mapped file.
 
-The library does not import other parts of the project. With float32, every table computes the same rows as
-``Resident``, bit for bit. Narrower types are rounded stochastically.
+The library does not import other packages of the project. With float32, training with any kind of table gives
+the same rows as with a ``Resident`` table, bit for bit. Narrower types are rounded stochastically.
 """
 
 from storage.tables.bag_collection import EmbeddingBagConfig, OffloadedEmbeddingBagCollection

@@ -7,19 +7,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from storage.tables.embedding import OffloadedEmbedding
-from storage.tables.segment_sums import segment_sum
+from storage.tables.segment_sums import embedding_bag, segment_sum
 
 Mode = Literal["sum", "mean", "max"]
 
 
 class OffloadedEmbeddingBag(OffloadedEmbedding):
-    """Sums, averages or maximizes rows per bag. Rows and optimizer state are outside of device memory.
+    """Computes the sum, mean or maximum of the rows of each bag, like ``nn.EmbeddingBag``.
+
+    Rows and optimizer state are in host memory or a file, as in ``OffloadedEmbedding``.
 
     Args:
         mode: "sum", "mean" or "max".
-        include_last_offset: Whether ``offsets`` ends with the number of ids.
+        include_last_offset: Whether the last element of ``offsets`` is the number of ids.
         arguments: Positional arguments of ``OffloadedEmbedding``.
-        options: Other arguments of ``OffloadedEmbedding``. Bags do not contain ids equal to ``padding_idx``.
+        options: Other arguments of ``OffloadedEmbedding``. Ids equal to ``padding_idx`` are not pooled.
     """
 
     def __init__(
@@ -32,84 +34,80 @@ class OffloadedEmbeddingBag(OffloadedEmbedding):
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, ids: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
-        """Returns a vector per bag, (bags, embedding_dim), on the device.
+        """Returns a vector per bag: (bags, embedding_dim), on the device.
 
         Args:
-            ids: Ids of bags of equal size, (bags, size), or of all bags, (any,).
-            offsets: Start of each bag in ``ids`` of one dimension, (bags,).
+            ids: Ids of bags of equal size, (bags, size), or the concatenated ids of all bags, (any,).
+            offsets: Start of each bag in the concatenated ids, (bags,); None if ``ids`` is (bags, size).
             per_sample_weights: Factor of each id, of the shape of ``ids``; only with mode "sum".
 
         Raises:
-            ValueError: ``offsets`` is missing for ids of one dimension, or given for bags of equal size.
+            ValueError: ``offsets`` is missing for ids of one dimension, or passed with bags of equal size.
         """
         device = self.table.device
         if (offsets is None) != (ids.ndim == 2):
             shape = tuple(ids.shape)
             raise ValueError(
-                f"ids of shape {shape}: pass (bags, size) without offsets, or (any,) with offsets"
+                f"ids have shape {shape}; pass ids (bags, size) without offsets, or ids (any,) with offsets"
             )
         if offsets is None:
-            offsets = bounds_of_equal_bags(ids)
+            offsets = compute_equal_bag_offsets(ids)
         elif not self.include_last_offset:
             offsets = F.pad(offsets, (0, 1), value=ids.numel())
-        rows, positions = self._rows_of(ids.to(device, torch.int64).flatten())
+        rows, positions = self._gather_distinct_rows(ids.to(device, torch.int64).flatten())
         weights = None if per_sample_weights is None else per_sample_weights.to(device).flatten()
-        bounds = offsets.to(device, torch.int64)
-        return pool_rows(rows, positions, bounds, self.mode, weights, self._padding_position)
+        offsets = offsets.to(device, torch.int64)
+        return pool_rows(rows, positions, offsets, self.mode, weights, self._padding_position)
 
 
-def bounds_of_equal_bags(ids: Tensor) -> Tensor:
-    """Returns the offsets of bags of equal size, (bags, size), in the flattened ids: int64 (bags + 1,)."""
+def compute_equal_bag_offsets(ids: Tensor) -> Tensor:
+    """Returns the offsets, int64 (bags + 1,), of bags of equal size in their flattened ids, (bags, size)."""
     bags, size = ids.shape
     return torch.arange(bags + 1, device=ids.device) * size
 
 
 def pool_rows(
-    rows: Tensor, positions: Tensor, bounds: Tensor, mode: Mode, weights: Tensor | None, padding: int = -1
+    rows: Tensor, positions: Tensor, offsets: Tensor, mode: Mode, weights: Tensor | None, padding: int = -1
 ) -> Tensor:
-    """Pools rows per bag: (bags, dim). The gradient of sums and means is bitwise reproducible.
+    """Pools the rows of each bag: (bags, dim). The gradient of sums and means is bitwise reproducible.
 
     The gradient of ``F.embedding_bag``, in contrast, is summed in an order that depends on other rows.
 
     Args:
         rows: Distinct rows, (unique, dim).
-        positions: Row of each entry, int64 (entries,).
-        bounds: Offsets of bags in the entries, int64 (bags + 1,).
-        mode: Kind of pooling.
+        positions: Position in ``rows`` of each entry of a bag, int64 (entries,).
+        offsets: Start of each bag in the entries, and the number of entries, int64 (bags + 1,).
+        mode: "sum", "mean" or "max".
         weights: Factor of each entry, (entries,); only with mode "sum".
-        padding: Row to leave out; -1: none.
+        padding: Position in ``rows`` of the row that is not pooled; -1: all rows are pooled.
     """
     if mode == "max":
-        options = {"mode": mode, "include_last_offset": True}
-        return F.embedding_bag(
-            positions, rows, bounds, padding_idx=padding if padding >= 0 else None, **options
-        )
-    return _Pool.apply(rows, positions, bounds, mode, weights, padding)
+        return embedding_bag(rows, positions, offsets, mode=mode, padding=padding)
+    return _PoolRows.apply(rows, positions, offsets, mode, weights, padding)
 
 
-class _Pool(torch.autograd.Function):
+class _PoolRows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows: Tensor, positions: Tensor, bounds: Tensor, mode: Mode, weights: Any, padding: int):
+    def forward(
+        ctx, rows: Tensor, positions: Tensor, offsets: Tensor, mode: Mode, weights: Any, padding: int
+    ):
         ctx.mode, ctx.padding = mode, padding
-        ctx.save_for_backward(rows, positions, bounds, weights)
-        options = {"mode": mode, "include_last_offset": True, "per_sample_weights": weights}
-        return F.embedding_bag(
-            positions, rows, bounds, padding_idx=padding if padding >= 0 else None, **options
-        )
+        ctx.save_for_backward(rows, positions, offsets, weights)
+        return embedding_bag(rows, positions, offsets, weights, mode=mode, padding=padding)
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> Any:
-        rows, positions, bounds, weights = ctx.saved_tensors
-        grad, bags = grads[0].contiguous(), torch.arange(len(bounds) - 1, device=bounds.device)
-        bag_of = bags.repeat_interleave(bounds.diff(), output_size=len(positions))
+        rows, positions, offsets, weights = ctx.saved_tensors
+        grad, bags = grads[0].contiguous(), torch.arange(len(offsets) - 1, device=offsets.device)
+        bag_ids = bags.repeat_interleave(offsets.diff(), output_size=len(positions))
         factors = (positions != ctx.padding).to(rows.dtype)
-        for_weights = None
+        weights_grad = None
         if ctx.needs_input_grad[4]:
-            for_weights = (grad[bag_of] * rows[positions]).sum(1) * factors
+            weights_grad = (grad[bag_ids] * rows[positions]).sum(1) * factors
         if weights is not None:
             factors = factors * weights
         if ctx.mode == "mean":
-            counts = factors.new_zeros(len(bags)).index_add_(0, bag_of, factors)
-            factors = factors / counts.clamp(min=1)[bag_of]
-        for_rows = segment_sum(grad, positions, len(rows), rows=bag_of, weights=factors)
-        return for_rows, None, None, None, for_weights, None
+            bag_sizes = factors.new_zeros(len(bags)).index_add_(0, bag_ids, factors)
+            factors = factors / bag_sizes.clamp(min=1)[bag_ids]
+        rows_grad = segment_sum(grad, positions, len(rows), rows=bag_ids, weights=factors)
+        return rows_grad, None, None, None, weights_grad, None

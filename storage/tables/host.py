@@ -1,9 +1,10 @@
-"""Stores the records that are not cached, in host memory or in a memory-mapped file.
+"""Stores the records of rows that are not permanently cached, in host memory or in a memory-mapped file.
 
-A record is a row with its optimizer state. Host memory is registered with CUDA (pinned) after all pages have
-been written. PyTorch's pinned allocator is not used, because it rounds sizes up to powers of two
-(pytorch/pytorch#95823). The scratch file has no name and disappears when the process ends. Its blocks are
-allocated in advance, because writing to a mapped page without a block raises SIGBUS and kills the process.
+A record is an embedding row with its optimizer state. Host memory is registered with CUDA (pinned) after all
+pages have been written. PyTorch's pinned allocator is not used, because it rounds sizes up to powers of two
+(pytorch/pytorch#95823). The scratch file has no name and disappears when the process ends. Its disk blocks
+are allocated when it is created, because a write to a mapped page without a block raises SIGBUS, which kills
+the process.
 """
 
 import contextlib
@@ -23,10 +24,15 @@ log = logging.getLogger(__name__)
 
 
 class Host:
-    """Records in host memory, or in a scratch file in ``folder``.
+    """Memory for records on the host: anonymous memory, or a mapped scratch file in ``folder``.
+
+    Args:
+        records: Number of records.
+        width: Size of a record in bytes.
+        folder: Folder of the scratch file; None: anonymous memory.
 
     Attributes:
-        data: uint8 (records, width).
+        data: The records, uint8 (records, width).
         pinned: Whether GPU kernels can access the memory.
     """
 
@@ -37,43 +43,50 @@ class Host:
             return
         if folder is None:
             self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            with contextlib.suppress(OSError, AttributeError):  # no huge pages (macOS, some kernels)
+            with contextlib.suppress(OSError, AttributeError):  # macOS and some kernels have no huge pages
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         else:
             self._file = tempfile.TemporaryFile(dir=folder, prefix="guidespace-table-")  # noqa: SIM115
             allocate(self._file.fileno(), size, folder)
             self._map = mmap.mmap(self._file.fileno(), size)
-            self._map.madvise(mmap.MADV_RANDOM)  # a row is smaller than a page, so read-ahead is wasted
+            self._map.madvise(mmap.MADV_RANDOM)  # read-ahead is useless, because rows are accessed randomly
         self.data = torch.frombuffer(self._map, dtype=torch.uint8).view(records, width)
 
     def pin(self, device: torch.device | None = None) -> None:
-        """Pins filled memory for kernels of ``device``. Logs a failure. Does nothing for a file."""
+        """Pins the memory for kernels of ``device``, or logs that this failed. Does nothing for a file.
+
+        The memory must be filled before.
+        """
         if self.pinned or self._file is not None:
             return
-        if self._map is None:  # no records, so nothing to pin
+        if self._map is None:  # there are no records
             self.pinned = True
         elif error := register(self.data):
             problem = f"pinning {self.data.nbytes / 1e9:.1f} GB of host memory was refused ({error})"
             log.warning("%s: rows are moved through a small pinned buffer, which is slower", problem)
         else:
             self.pinned = True
-            # after a fork, a write would copy the page, but the GPU would still use the original
+            # After a fork, a write would copy the page, but the GPU would still use the original page.
             with contextlib.suppress(OSError, AttributeError):
                 self._map.madvise(mmap.MADV_DONTFORK)
-            # not in __del__: the map is unmapped before its finalizers run
+            # __del__ would be too late, because the memory may be unmapped before it runs.
             weakref.finalize(self, unregister, self.data.data_ptr(), device)
 
     def will_need(self, ids: Tensor) -> None:
-        """Requests the pages of these records of a file in one batch instead of one page fault at a time."""
+        """Asks the operating system to load the pages of records of a file, to avoid single page faults.
+
+        Args:
+            ids: Record numbers, int64 (any,).
+        """
         if self._map is None or self._file is None:
             return
         width = self.data.shape[1]
         for page in (ids * width // mmap.PAGESIZE).unique_consecutive().tolist():
-            start = page * mmap.PAGESIZE
-            self._map.madvise(mmap.MADV_WILLNEED, start, min(width + mmap.PAGESIZE, len(self._map) - start))
+            begin = page * mmap.PAGESIZE
+            self._map.madvise(mmap.MADV_WILLNEED, begin, min(width + mmap.PAGESIZE, len(self._map) - begin))
 
     def drop_pages(self) -> None:
-        """Writes changed pages of a file and drops all pages from memory and from the page cache."""
+        """Writes the changed pages of a file, and drops all its pages from memory and the page cache."""
         if self._map is not None and self._file is not None:
             self._map.flush()
             self._map.madvise(mmap.MADV_DONTNEED)
@@ -81,45 +94,45 @@ class Host:
                 os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def as_words(self) -> Tensor:
-        """Returns the same memory as int64 (records, width / 8), which torch copies row by row."""
+        """Returns a view of the memory as int64 (records, width / 8), which torch copies row by row."""
         return self.data.view(torch.int64)
 
 
 def allocate(file: int, size: int, folder: Path) -> None:
-    """Allocates the blocks of an open file in ``folder``.
+    """Allocates ``size`` bytes on the disk for an open file in ``folder``.
 
     Raises:
-        OSError: The disk has less free space than ``size``.
+        OSError: The disk has less free space.
     """
     disk = os.fstatvfs(file)
-    free = disk.f_bavail * disk.f_frsize
-    if size > free:
-        problem = f"the rows of a table outside its cache take {size:,} bytes, but {free:,} are free"
+    free_bytes = disk.f_bavail * disk.f_frsize
+    if size > free_bytes:
+        problem = f"the rows of a table outside its cache take {size:,} bytes, but {free_bytes:,} are free"
         raise OSError(errno.ENOSPC, f"{problem}; choose a folder on another disk", str(folder))
     try:
         os.posix_fallocate(file, 0, size)
-    except (AttributeError, OSError) as error:  # macOS, or a file system without fallocate
+    except (AttributeError, OSError) as error:  # macOS and some file systems cannot allocate blocks
         if isinstance(error, OSError) and error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
         os.ftruncate(file, size)
 
 
 def register(data: Tensor) -> str:
-    """Registers memory with CUDA; returns an empty string, or the error of CUDA."""
+    """Registers memory with CUDA. Returns the error message of CUDA, or an empty string if there is none."""
     try:
-        code = int(_runtime().cudaHostRegister(data.data_ptr(), data.nbytes, 0))
+        error_code = int(_runtime().cudaHostRegister(data.data_ptr(), data.nbytes, 0))
     except RuntimeError as error:
         return str(error)
-    if not code:
+    if not error_code:
         return ""
-    if torch.cuda.is_initialized():  # clears the error, on which the next kernel of this thread would fail
+    if torch.cuda.is_initialized():  # a kernel clears the error, which would make the next kernel fail
         with contextlib.suppress(RuntimeError):
             torch.empty(1, device="cuda").fill_(0)
-    return f"CUDA error {code}"
+    return f"CUDA error {error_code}"
 
 
 def unregister(pointer: int, device: torch.device | None) -> None:
-    """Unregisters memory before it is unmapped. Waits for kernels that may still write to it."""
+    """Waits for kernels that may still write to registered memory, and unregisters the memory."""
     try:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize(device)

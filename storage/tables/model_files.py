@@ -1,6 +1,6 @@
-"""Saves and loads models with offloaded embeddings in pieces.
+"""Saves and loads models that contain offloaded embeddings, in pieces.
 
-``model.state_dict()`` would copy every table in memory, and does not contain the optimizer state of rows.
+``model.state_dict()`` would copy every table in memory, and does not contain the optimizer state of the rows.
 """
 
 from pathlib import Path
@@ -13,10 +13,13 @@ from storage.tables.streaming import Section, as_section, write_safetensors
 
 
 def save_model(model: nn.Module, file: str | Path) -> None:
-    """Writes parameters, buffers and offloaded rows with their state to a safetensors file, atomically."""
+    """Writes the parameters, buffers and embedding rows (with optimizer state) of a model, atomically.
+
+    The file has the safetensors format.
+    """
     sections: dict[str, Section] = {}
     metadata: dict[str, str] = {}
-    tensors: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}  # parameters and buffers of all modules that are not embeddings
     for name, module in model.named_modules():
         prefix = f"{name}." if name else ""
         if isinstance(module, OffloadedEmbedding):
@@ -29,11 +32,11 @@ def save_model(model: nn.Module, file: str | Path) -> None:
 
 
 def load_model(model: nn.Module, file: str | Path) -> None:
-    """Loads a file that ``save_model`` wrote from a model with the same modules; cache sizes may differ.
+    """Loads a file that ``save_model`` wrote into a model with the same modules; cache sizes may differ.
 
     Raises:
         ValueError: An embedding was saved with another size, type or optimizer.
-        RuntimeError: A parameter or buffer is missing, unknown or of another shape.
+        RuntimeError: A parameter or buffer is missing or unknown, or has another shape.
     """
     embeddings = {
         f"{name}." if name else "": module
@@ -48,7 +51,8 @@ def load_model(model: nn.Module, file: str | Path) -> None:
         }
         for prefix, embedding in embeddings.items():
             embedding.restore(tensor_file, prefix)
-    missing, unknown = model.load_state_dict(other_tensors, strict=False)
-    missing = [name for name in missing if not name.startswith(tuple(embeddings))]
-    if missing or unknown:
-        raise RuntimeError(f"{file} lacks {sorted(missing)}, and the model lacks {sorted(unknown)}")
+    missing_names, unknown_names = model.load_state_dict(other_tensors, strict=False)
+    missing_names = [name for name in missing_names if not name.startswith(tuple(embeddings))]
+    if missing_names or unknown_names:
+        problem = f"{file} lacks {sorted(missing_names)}, and the model lacks {sorted(unknown_names)}"
+        raise RuntimeError(f"{problem}; load the file into a model with the same modules")

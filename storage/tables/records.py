@@ -1,9 +1,10 @@
-"""Record layout: a record is a row followed by its optimizer state, so that one transfer moves both.
+"""Defines the layout of records. A record is an embedding row followed by its optimizer state.
 
-The size of a record is a multiple of 128 bytes, the size of a GPU memory transaction. Fields start at
-multiples of 16 bytes, the widest load of a thread. A state with one number per row is called a row scalar.
-Row scalars are not part of records but stay on the device, because in a record they would take another 128
-bytes.
+One transfer therefore copies both. The size of a record is a multiple of 128 bytes, the size of a GPU memory
+transaction. The fields of a record start at multiples of 16 bytes, the widest load of a GPU thread.
+
+A state with one number per row is called a row scalar. Row scalars are not part of records but stay on the
+device, because they could make a record 128 bytes larger.
 """
 
 import math
@@ -13,27 +14,38 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-ALIGN, FIELD_ALIGN = 128, 16
-ROWS = "rows"
-NARROW = (torch.float16, torch.bfloat16)  # stored types; computations use float32
-_DROPPED = {torch.bfloat16: 16, torch.float16: 13}  # number of fraction bits of float32 that the type lacks
-# float16: smallest normal number, distance of subnormal numbers, largest number
-_HALF_NORMAL, _HALF_QUANTUM, _LARGEST = 2.0**-14, 2.0**-24, 65504.0
+RECORD_ALIGN_BYTES, FIELD_ALIGN_BYTES = 128, 16
+ROW_FIELD = "rows"  # name of the field with the row
+NARROW_DTYPES = (torch.float16, torch.bfloat16)  # types of stored values; computations use float32
+# Number of fraction bits of float32 that the type does not have.
+_DROPPED_BITS = {torch.bfloat16: 16, torch.float16: 13}
+_FLOAT16_SMALLEST_NORMAL, _FLOAT16_LARGEST = 2.0**-14, 65504.0
+_FLOAT16_SUBNORMAL_STEP = 2.0**-24  # distance of neighbouring subnormal numbers
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Returns the type for arithmetic and checkpoints of values stored as ``dtype``: float32 if narrow."""
-    return torch.float32 if dtype in NARROW else dtype
+    """Returns the type in which stored values are computed and saved: float32 for float16 and bfloat16.
+
+    Other types are returned unchanged.
+    """
+    return torch.float32 if dtype in NARROW_DTYPES else dtype
 
 
 def to_compute_dtype(values: Tensor) -> Tensor:
-    """Converts stored values to the type for arithmetic."""
+    """Converts stored values to the type in which they are computed."""
     return values.to(compute_dtype(values.dtype))
 
 
 @dataclass(frozen=True)
 class Field:
-    """Part of a record: the row (ROWS) or a state, stored as ``dtype`` from byte ``start``."""
+    """Part of a record: the row or one optimizer state.
+
+    Attributes:
+        name: ROW_FIELD, or the name of the state.
+        shape: Shape of the value of one row.
+        dtype: Type in which the value is stored.
+        start: Offset in the record, in bytes.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -42,13 +54,19 @@ class Field:
 
     @property
     def nbytes(self) -> int:
-        """Size of the field in one record, in bytes."""
+        """Number of bytes of the field in a record."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Records:
-    """Record layout: its fields (rows first), its size in bytes, and the names of row scalars."""
+    """Layout of the records of a table.
+
+    Attributes:
+        fields: Fields of a record; the first field is the row.
+        width: Size of a record in bytes.
+        row_scalars: Names of the states that are not part of records.
+    """
 
     fields: tuple[Field, ...]
     width: int
@@ -56,51 +74,57 @@ class Records:
 
     @staticmethod
     def lay_out(
-        row: Tensor, state: Mapping[str, Tensor], row_type: torch.dtype, state_type: torch.dtype
+        rows: Tensor, state: Mapping[str, Tensor], row_dtype: torch.dtype, state_dtype: torch.dtype
     ) -> "Records":
-        """Lays out the records of a table.
+        """Computes the layout of the records of a table.
 
         Args:
-            row: Example rows, float32 (any, dim).
+            rows: Example rows, float32 (any, dim).
             state: Optimizer state of the example rows, by name.
-            row_type: Stored type of rows.
-            state_type: Stored type of float32 states with the shape of rows.
+            row_dtype: Type in which rows are stored.
+            state_dtype: Type in which float32 states with the shape of rows are stored.
         """
         fields, start, row_scalars = [], 0, []
-        for name, tensor in {ROWS: row, **state}.items():
+        for name, tensor in {ROW_FIELD: rows, **state}.items():
             shape = tuple(tensor.shape[1:])
-            if name != ROWS and math.prod(shape) == 1:
+            if name != ROW_FIELD and math.prod(shape) == 1:
                 row_scalars.append(name)
                 continue
-            float_type = row_type if name == ROWS else state_type
-            fields.append(
-                Field(name, shape, float_type if tensor.dtype == torch.float32 else tensor.dtype, start)
-            )
-            start = -(-(start + fields[-1].nbytes) // FIELD_ALIGN) * FIELD_ALIGN
-        return Records(tuple(fields), -(-start // ALIGN) * ALIGN, tuple(row_scalars))
+            float_dtype = row_dtype if name == ROW_FIELD else state_dtype
+            dtype = float_dtype if tensor.dtype == torch.float32 else tensor.dtype
+            fields.append(Field(name, shape, dtype, start))
+            start = round_up(start + fields[-1].nbytes, FIELD_ALIGN_BYTES)
+        return Records(tuple(fields), round_up(start, RECORD_ALIGN_BYTES), tuple(row_scalars))
 
     def view(self, records: Tensor, field: Field) -> Tensor:
-        """Views a field of records, uint8 (any, width), in the type of the field: (any, *shape)."""
-        part = records[:, field.start : field.start + field.nbytes]
-        return part.view(field.dtype).unflatten(1, field.shape)
+        """Returns a view of one field of records, uint8 (any, width), in its type: (any, *shape)."""
+        field_bytes = records[:, field.start : field.start + field.nbytes]
+        return field_bytes.view(field.dtype).unflatten(1, field.shape)
 
     def views(self, records: Tensor) -> dict[str, Tensor]:
-        """Returns views of all fields by name; writing to a view changes the records."""
+        """Returns views of all fields of records by name; writing to a view changes the records."""
         return {field.name: self.view(records, field) for field in self.fields}
 
 
-def noise(ids: Tensor, columns: int, seed: int, step: int) -> Tensor:
-    """Returns 16 random bits per entry, int32 (rows, columns), by splitmix64 (Steele et al., OOPSLA 2014).
+def round_up(size: int, multiple: int) -> int:
+    """Returns the smallest multiple of ``multiple`` that is at least ``size``."""
+    return -(-size // multiple) * multiple
 
-    We differ: ``>>`` is a signed shift, because torch has no unsigned shift, so a number and its complement
-    give the same bits. Rounding is nevertheless unbiased (tests/storage/tables/test_rounding.py).
+
+def random_bits(ids: Tensor, columns: int, seed: int, step: int) -> Tensor:
+    """Returns 16 random bits per element of the rows ``ids`` of a table: int32 (ids, columns).
+
+    The bits are a hash of seed, step, row and column by splitmix64 (Steele et al., OOPSLA 2014). We differ:
+    ``>>`` is a signed shift, because torch has no unsigned shift, so a number and its complement give the
+    same bits. Rounding is nevertheless unbiased (tests/storage/tables/test_rounding.py).
     """
-    row = _mix(ids * -7046029254386353131 + ((step << 32) + seed))  # odd factor: distinct ids stay distinct
-    column = torch.arange(columns, device=ids.device) * -3335678366873096957
-    return (_mix(row.unsqueeze(1) + column) >> 40).bitwise_and_(0xFFFF).to(torch.int32)
+    row_bits = _mix(ids * -7046029254386353131 + ((step << 32) + seed))  # distinct, because the factor is odd
+    column_bits = torch.arange(columns, device=ids.device) * -3335678366873096957
+    return (_mix(row_bits.unsqueeze(1) + column_bits) >> 40).bitwise_and_(0xFFFF).to(torch.int32)
 
 
-def _mix(bits: Tensor) -> Tensor:  # two rounds of the finalizer of splitmix64, with int64 overflow
+def _mix(bits: Tensor) -> Tensor:
+    """Computes two rounds of the finalizer of splitmix64, with int64 overflow."""
     bits = bits.bitwise_xor(bits >> 30).mul_(-4658895280553007687)
     bits = bits.bitwise_xor(bits >> 27).mul_(-7723592293110705685)
     return bits.bitwise_xor(bits >> 31)
@@ -111,17 +135,20 @@ def round_(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int
 
     A value between two numbers of ``dtype`` is rounded up with a probability equal to its relative distance
     from the lower number (Gupta et al., ICML 2015, section 3.1). Rounding to nearest would lose updates
-    smaller than half the distance between two numbers. The random bits are a hash of (seed, step, row,
-    column), so the result does not depend on where the row is stored or whether the run was resumed.
-    Infinities and NaN are preserved. Values too large for float16 become its largest number.
+    that are smaller than half the distance between two numbers. The random bits are a hash of seed, step, row
+    and column, so the result does not depend on where the row is stored or whether the run was resumed.
+    Infinities and NaN are preserved. Values too large for float16 become the largest number of float16.
     """
-    if dtype not in _DROPPED:
+    if dtype not in _DROPPED_BITS:
         return values.to(dtype)
-    dropped_bits = _DROPPED[dtype]
-    chance = noise(ids, values.shape[1], seed, step)
-    bits = values.contiguous().view(torch.int32)
-    normal = ((bits + (chance >> (16 - dropped_bits))) & -(1 << dropped_bits)).view(torch.float32)
-    if dtype == torch.float16:  # subnormal numbers are equally spaced
-        subnormal = torch.floor(values / _HALF_QUANTUM + chance / 65536.0) * _HALF_QUANTUM
-        normal = torch.where(values.abs() < _HALF_NORMAL, subnormal, normal).clamp_(-_LARGEST, _LARGEST)
-    return torch.where(values.isfinite(), normal, values).to(dtype)
+    dropped_bits = _DROPPED_BITS[dtype]
+    bits_to_add = random_bits(ids, values.shape[1], seed, step)
+    value_bits = values.contiguous().view(torch.int32)
+    rounded_bits = (value_bits + (bits_to_add >> (16 - dropped_bits))) & -(1 << dropped_bits)
+    rounded_values = rounded_bits.view(torch.float32)
+    if dtype == torch.float16:  # the distance of subnormal numbers is constant
+        subnormal_steps = torch.floor(values / _FLOAT16_SUBNORMAL_STEP + bits_to_add / 65536.0)
+        is_subnormal = values.abs() < _FLOAT16_SMALLEST_NORMAL
+        rounded_values = torch.where(is_subnormal, subnormal_steps * _FLOAT16_SUBNORMAL_STEP, rounded_values)
+        rounded_values = rounded_values.clamp_(-_FLOAT16_LARGEST, _FLOAT16_LARGEST)
+    return torch.where(values.isfinite(), rounded_values, values).to(dtype)

@@ -1,4 +1,7 @@
-"""Table with rows and state in the memory of one device. All other tables give the same results."""
+"""Table whose rows and optimizer state are in the memory of one device.
+
+Training with any other kind of table gives the same rows.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -6,13 +9,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from storage.tables.streaming import Section, as_section, spans
+from storage.tables.streaming import Section, as_section, divide_rows
 
 BatchT = TypeVar("BatchT")
 
 
 class Resident:
-    """Embedding rows, float32 (tokens, dim), and their optimizer state by name, (tokens, …)."""
+    """Table of embedding rows, float32 (tokens, dim), with their optimizer state by name, (tokens, …)."""
 
     def __init__(self, rows: Tensor, state: Mapping[str, Tensor]) -> None:
         for name, tensor in state.items():
@@ -26,27 +29,27 @@ class Resident:
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows."""
+        """Device that stores the rows."""
         return self.rows.device
 
     def prefetch(self, batches: Iterable[BatchT], ids: Callable[[BatchT], Tensor]) -> Iterable[BatchT]:
-        """Iterates over batches. An offloaded table prefetches the rows of the next batches.
+        """Iterates over batches. Does nothing else, unlike the same method of an offloaded table.
 
-        For each batch, the caller calls ``gather`` and ``write_back`` once, with ``ids(batch)``.
+        For each batch, the caller must call ``gather`` and ``write_back`` once, with the rows ``ids(batch)``.
 
         Args:
             batches: Batches of any type.
-            ids: Returns the distinct rows of a batch, int64 (unique,) on the CPU.
+            ids: Function that returns the distinct rows of a batch, int64 (unique,) on the CPU.
         """
         return batches
 
     def gather(self, ids: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns copies of rows, (unique, dim), and of their state by name. ``ids`` must be distinct."""
+        """Returns copies of distinct rows, (unique, dim), and of their optimizer state by name."""
         state = {name: tensor.index_select(0, ids) for name, tensor in self.state.items()}
         return self.rows.index_select(0, ids), state
 
     def write_back(self, ids: Tensor, rows: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Replaces the rows ``ids`` and their state."""
+        """Replaces the rows ``ids`` and their optimizer state."""
         if self.device.type == "cpu":  # index_copy_ takes two to four times as long
             self.rows.numpy()[ids.numpy()] = rows.numpy()
         else:
@@ -55,16 +58,16 @@ class Resident:
             self.state[name].index_copy_(0, ids, tensor)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns the tensors of a checkpoint by name."""
+        """Returns the rows and the optimizer states as tensors, by their names in a checkpoint."""
         return {"rows": self.rows, **{f"state.{name}": tensor for name, tensor in self.state.items()}}
 
     def sections(self) -> dict[str, Section]:
-        """Returns the tensors of a checkpoint as sections by name; narrow types are converted to float32."""
+        """Returns the rows and the optimizer states as sections, by their names in a checkpoint."""
         return {name: as_section(tensor) for name, tensor in self.tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """Loads a checkpoint with the same shapes; ``read(name)[start:stop]`` returns rows of a tensor."""
+        """Loads a checkpoint with the same shapes; ``read(name)[first:last]`` returns rows of a tensor."""
         for name, tensor in self.tensors().items():
-            saved = read(name)
-            for first, last in spans(len(tensor), tensor[:1].nbytes):
-                tensor[first:last] = saved[first:last]
+            saved_tensor = read(name)
+            for first, last in divide_rows(len(tensor), tensor[:1].nbytes):
+                tensor[first:last] = saved_tensor[first:last]

@@ -1,4 +1,4 @@
-"""Interface that tables require of an optimizer."""
+"""Defines the interface of optimizers of embedding rows."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from storage.tables.row_storage import StateInitializer
 
 
 class RowOptimizer(StateInitializer, Protocol):
-    """Optimizer of rows: one of tasks/optimizers, or any object with these methods."""
+    """Optimizer of embedding rows. All classes in tasks/optimizers implement it."""
 
     @property
     def learning_rate(self) -> float:
@@ -16,18 +16,26 @@ class RowOptimizer(StateInitializer, Protocol):
         ...
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
-        """Updates rows (unique, dim) and state in place; ``rate`` is (unique, 1), ``step`` counts from 1."""
+        """Updates rows and their state in place.
+
+        Args:
+            rows: Distinct rows, (unique, dim).
+            grad: Gradients of the rows, (unique, dim).
+            state: Optimizer state of the rows by name, (unique, …).
+            rate: Learning rate of each row, (unique, 1).
+            step: Number of the step, counted from 1.
+        """
 
 
-class Frozen:
+class FrozenOptimizer:
     """Optimizer of frozen rows, which have no state and are not updated."""
 
     learning_rate = 0.0
 
     def initial_state(self, rows: Tensor) -> dict[str, Tensor]:
-        """Returns no state."""
+        """Returns an empty dictionary, because the rows have no state."""
         return {}
 
     def update_(self, rows: Tensor, grad: Tensor, state: dict[str, Tensor], rate: Tensor, step: int) -> None:
-        """Raises a RuntimeError."""
-        raise RuntimeError("frozen rows are not updated")
+        """Raises a RuntimeError, because frozen rows must not change."""
+        raise RuntimeError("frozen rows cannot be updated; build the embedding with freeze=False")

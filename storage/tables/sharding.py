@@ -1,9 +1,12 @@
-"""Row-wise sharding: every process stores a part of the rows and updates it with its optimizer state.
+"""Divides the rows of an embedding among processes (row-wise sharding).
 
-    ids ─▶ process of each row (all-to-all) ─▶ rows ─▶ back (all-to-all)
+Every process stores and updates a part of the rows, with their optimizer state.
 
-Gradients take the reverse way. Row i is stored by process i mod n, so that frequent rows are divided evenly.
-As with DistributedDataParallel, gradients are averaged over the processes.
+    ids ─▶ processes that store the rows (all-to-all) ─▶ rows ─▶ processes that need them (all-to-all)
+
+Gradients are sent in the opposite direction. Row i is stored by process i mod n, so that frequent rows, which
+have low numbers, are divided evenly. As with DistributedDataParallel, gradients are averaged over the
+processes.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -16,26 +19,26 @@ from torch import Tensor, distributed
 
 from storage.tables.embedding import OffloadedEmbedding
 from storage.tables.embedding_bag import OffloadedEmbeddingBag
-from storage.tables.prefetch import distinct_ids
+from storage.tables.prefetch import find_distinct_ids
 from storage.tables.segment_sums import take_rows
-from storage.tables.streaming import Section, initial_rows
+from storage.tables.streaming import Section, make_initial_rows
 
 BatchT = TypeVar("BatchT")
-ENDED = -1  # sent instead of a number of ids: this process has no further batch
+NO_BATCH = -1  # sent instead of a number of ids by a process that has no further batch
 
 
 class ShardedEmbedding(OffloadedEmbedding):
     """Embedding whose rows and optimizer state are divided among the processes of ``torch.distributed``.
 
-    All processes must build it, and call ``forward``, ``backward`` and ``step`` equally often. ``save``,
-    ``load``, ``state_dict`` and ``leaves`` are about the rows of this process. ``prefetch`` ends in all
-    processes when one of them has no further batch.
+    All processes must construct the embedding, and call ``forward``, ``backward`` and ``step`` equally often.
+    ``save``, ``load``, ``state_dict`` and ``leaves`` concern only the rows of this process. ``prefetch`` ends
+    in all processes when one process has no further batch.
 
     Args:
         num_embeddings: Number of rows of all processes together.
-        start: As in ``OffloadedEmbedding``, rows of all processes; each stores its part only.
-        seed: Seed of the drawn rows, the same in all processes.
-        padding_idx: As in ``OffloadedEmbedding``.
+        start: Initial rows of all processes, as in ``OffloadedEmbedding``. Each process stores only its part.
+        seed: Seed of the drawn rows; it must be equal in all processes.
+        padding_idx: Row without gradients, as in ``OffloadedEmbedding``.
         options: Other arguments of ``OffloadedEmbedding``, for the rows of this process.
 
     Raises:
@@ -59,21 +62,21 @@ class ShardedEmbedding(OffloadedEmbedding):
         self.rank, self.processes = distributed.get_rank(), distributed.get_world_size()
         if num_embeddings < self.processes:
             raise ValueError(f"{num_embeddings} rows cannot be divided among {self.processes} processes")
-        padding = None if padding_idx is None else range(num_embeddings)[padding_idx]
+        padding_row = None if padding_idx is None else range(num_embeddings)[padding_idx]
         options["padding_idx"] = None
-        if padding is not None and padding % self.processes == self.rank:
-            options["padding_idx"] = padding // self.processes
-        part: Tensor | Section
+        if padding_row is not None and padding_row % self.processes == self.rank:
+            options["padding_idx"] = padding_row // self.processes
+        local_start: Tensor | Section
         if isinstance(start, Tensor):
-            part = start[self.rank :: self.processes]
+            local_start = start[self.rank :: self.processes]
         else:
-            section = initial_rows((num_embeddings, embedding_dim), start, seed)
-            part = section_part(section, self.rank, self.processes)
-        rows = len(range(self.rank, num_embeddings, self.processes))
-        super().__init__(rows, embedding_dim, start=part, seed=seed + self.rank, **options)
-        self.num_embeddings, self.padding_idx = num_embeddings, padding
+            section = make_initial_rows((num_embeddings, embedding_dim), start, seed)
+            local_start = take_every_nth_row(section, self.rank, self.processes)
+        local_rows = len(range(self.rank, num_embeddings, self.processes))
+        super().__init__(local_rows, embedding_dim, start=local_start, seed=seed + self.rank, **options)
+        self.num_embeddings, self.padding_idx = num_embeddings, padding_row
         self.layout = {"process": self.rank, "processes": self.processes, "rows": num_embeddings}
-        # a separate group, because the thread that plans batches exchanges ids while a step runs
+        # A separate group is needed, because the thread that plans batches exchanges ids while a step runs.
         self._planning_group = distributed.new_group(backend="gloo")
 
     def prefetch(
@@ -81,75 +84,82 @@ class ShardedEmbedding(OffloadedEmbedding):
     ) -> Iterator[BatchT]:
         """Iterates over batches, and prefetches the rows of the next batches while a step runs.
 
-        ``ids`` returns the ids that this process will pass to ``forward``.
+        ``ids`` is a function that returns the ids that this process will pass to ``forward`` for a batch.
         """
-        planned = self._exchange_batches(batches, ids)
+        batches_with_rows = self._exchange_batches(batches, ids)
         try:
-            pairs: Any = super().prefetch(planned, lambda pair: pair[1])
-            with closing(pairs):  # ends the thread that runs ``planned``
-                for batch, _ in pairs:
+            prefetched: Any = super().prefetch(batches_with_rows, lambda pair: pair[1])
+            with closing(prefetched):  # ends the thread that runs the generator ``batches_with_rows``
+                for batch, _ in prefetched:
                     yield batch
         finally:
-            planned.close()
+            batches_with_rows.close()
 
     def _exchange_batches(
         self, batches: Iterable[BatchT], ids: Any
     ) -> Generator[tuple[BatchT, Tensor], None, None]:
-        """Yields each batch with the rows of this process that any process uses, until a process ends."""
+        """Yields each batch with those rows of this process that any process needs for its batch.
+
+        Ends when a process has no further batch.
+        """
         all_continue = True
         try:
             for batch in batches:
-                routed = self._route_ids(distinct_ids(ids(batch)))
-                received = self._exchange_sizes(routed.sizes, self._planning_group)
-                all_continue = ENDED not in received
+                route = self._route_ids(find_distinct_ids(ids(batch)))
+                received_sizes = self._exchange_sizes(route.sizes, self._planning_group)
+                all_continue = NO_BATCH not in received_sizes
                 if not all_continue:
                     return
-                yield batch, distinct_ids(self._exchange_ids(routed, received, self._planning_group))
+                requested_rows = self._exchange_ids(route, received_sizes, self._planning_group)
+                yield batch, find_distinct_ids(requested_rows)
         finally:
-            if all_continue:  # also if the caller leaves the loop: the others would wait for ids
-                self._exchange_sizes([ENDED] * self.processes, self._planning_group)
+            if all_continue:  # also if the caller leaves the loop, because other processes wait for ids
+                self._exchange_sizes([NO_BATCH] * self.processes, self._planning_group)
 
-    def _rows_of(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the distinct rows, sorted by storing process, and the position of each id in them."""
-        distinct, positions = torch.unique(ids, return_inverse=True)
-        if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_embeddings:
-            outside = int(distinct[0] if distinct[0] < 0 else distinct[-1])
-            raise IndexError(f"id {outside} of an embedding with {self.num_embeddings} rows")
-        routed = self._route_ids(distinct)
-        received = self._exchange_sizes(routed.sizes)
-        requested = self._exchange_ids(routed, received)
-        rows = take_rows(*super()._rows_of(requested))
-        returned = _Exchange.apply(rows, received, routed.sizes)
-        if returned.requires_grad:
-            returned.register_hook(lambda grad: grad / self.processes)
-        self._padding_position = self._find_padding(distinct[routed.order])
-        return returned, routed.order.argsort()[positions]
+    def _gather_distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the rows of the distinct ids, sorted by storing process, and each id's position in them."""
+        distinct_ids, positions = torch.unique(ids, return_inverse=True)
+        if len(distinct_ids) and not 0 <= int(distinct_ids[0]) <= int(distinct_ids[-1]) < self.num_embeddings:
+            invalid_id = int(distinct_ids[0] if distinct_ids[0] < 0 else distinct_ids[-1])
+            raise IndexError(f"id {invalid_id} is not in the embedding, which has {self.num_embeddings} rows")
+        route = self._route_ids(distinct_ids)
+        received_sizes = self._exchange_sizes(route.sizes)
+        requested_rows = self._exchange_ids(route, received_sizes)
+        local_rows = take_rows(*super()._gather_distinct_rows(requested_rows))
+        rows = _ExchangeRows.apply(local_rows, received_sizes, route.sizes)
+        if rows.requires_grad:
+            rows.register_hook(lambda grad: grad / self.processes)
+        self._padding_position = self._find_padding(distinct_ids[route.order])
+        return rows, route.order.argsort()[positions]
 
-    def _route_ids(self, distinct: Tensor) -> "_Routed":
-        """Sorts ids by the process that stores the row."""
-        owners = distinct % self.processes
+    def _route_ids(self, distinct_ids: Tensor) -> "_Route":
+        """Sorts distinct ids by the process that stores the row."""
+        owners = distinct_ids % self.processes
         order = owners.argsort(stable=True)
         sizes = owners.bincount(minlength=self.processes).tolist()
-        return _Routed(distinct[order] // self.processes, order, sizes)
+        return _Route(distinct_ids[order] // self.processes, order, sizes)
 
     def _exchange_sizes(self, sizes: list[int], group: Any = None) -> list[int]:
-        """Sends a number to each process and returns those of the others, by process."""
+        """Sends sizes[i] to process i. Returns the numbers that this process has received, by sender."""
         device = self.table.device if group is None else "cpu"
-        received = torch.empty(self.processes, dtype=torch.int64, device=device)
-        distributed.all_to_all_single(received, torch.tensor(sizes, device=device), group=group)
-        return received.tolist()
+        received_sizes = torch.empty(self.processes, dtype=torch.int64, device=device)
+        distributed.all_to_all_single(received_sizes, torch.tensor(sizes, device=device), group=group)
+        return received_sizes.tolist()
 
-    def _exchange_ids(self, routed: "_Routed", received: list[int], group: Any = None) -> Tensor:
-        """Sends ids to the processes that store their rows. Returns the received row numbers by process."""
-        rows = routed.rows.new_empty(sum(received))
-        distributed.all_to_all_single(rows, routed.rows, received, routed.sizes, group=group)
+    def _exchange_ids(self, route: "_Route", received_sizes: list[int], group: Any = None) -> Tensor:
+        """Sends row numbers to the processes that store the rows. Returns the received numbers, by sender."""
+        rows = route.rows.new_empty(sum(received_sizes))
+        distributed.all_to_all_single(rows, route.rows, received_sizes, route.sizes, group=group)
         return rows
 
     def _check_processes(self) -> None:
-        """Does nothing, because a row is stored by one process only, so copies cannot diverge."""
+        """Does nothing: a row is stored by only one process, so there are no copies that could diverge."""
 
     def _check_finite(self, ids: Tensor, grad: Tensor) -> None:
-        """Checks the gradients of all processes, so that all processes change their rows, or none does."""
+        """Raises an error in every process if any process has a gradient that is not finite.
+
+        Either all processes change their rows, or none does.
+        """
         all_finite = torch.isfinite(grad).all().to(torch.int64)
         distributed.all_reduce(all_finite, distributed.ReduceOp.MIN)
         super()._check_finite(ids * self.processes + self.rank, grad)
@@ -161,32 +171,34 @@ class ShardedEmbeddingBag(OffloadedEmbeddingBag, ShardedEmbedding):
     """``OffloadedEmbeddingBag`` whose rows are divided among processes; see ``ShardedEmbedding``."""
 
 
-class _Exchange(torch.autograd.Function):
+class _ExchangeRows(torch.autograd.Function):
+    """Sends rows to the processes that need them; the backward pass sends their gradients back."""
+
     @staticmethod
-    def forward(ctx, rows: Tensor, sizes: list[int], received: list[int]) -> Tensor:
-        ctx.sizes = sizes, received
-        output = rows.new_empty(sum(received), rows.shape[1])
-        distributed.all_to_all_single(output, rows, received, sizes)
-        return output
+    def forward(ctx, rows: Tensor, sent_sizes: list[int], received_sizes: list[int]) -> Tensor:
+        ctx.sizes = sent_sizes, received_sizes
+        received_rows = rows.new_empty(sum(received_sizes), rows.shape[1])
+        distributed.all_to_all_single(received_rows, rows, received_sizes, sent_sizes)
+        return received_rows
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, None, None]:
-        sizes, received = ctx.sizes
-        grad = grads[0].new_empty(sum(sizes), grads[0].shape[1])
-        distributed.all_to_all_single(grad, grads[0].contiguous(), sizes, received)
+        sent_sizes, received_sizes = ctx.sizes
+        grad = grads[0].new_empty(sum(sent_sizes), grads[0].shape[1])
+        distributed.all_to_all_single(grad, grads[0].contiguous(), sent_sizes, received_sizes)
         return grad, None, None
 
 
 @dataclass(frozen=True)
-class _Routed:
-    """Ids, sorted by the process that stores the row."""
+class _Route:
+    """Distinct ids, sorted by the process that stores the row."""
 
-    rows: Tensor  # row numbers within the process
-    order: Tensor  # positions of the ids before sorting
+    rows: Tensor  # row number of each id within the storing process
+    order: Tensor  # positions of the sorted ids before sorting
     sizes: list[int]  # number of ids of each process
 
 
-def section_part(section: Section, first: int, step: int) -> Section:
+def take_every_nth_row(section: Section, first: int, step: int) -> Section:
     """Returns a section with the rows ``first``, ``first`` + ``step``, … of another section."""
 
     def pieces() -> Iterator[Tensor]:

@@ -1,6 +1,6 @@
-"""Tensors shared by several processes, in shared memory or in a mapped scratch file.
+"""Shares tensors between processes, in shared memory or in a mapped scratch file.
 
-The file has no name, so the system deletes it when the last process that maps it ends or is killed.
+The file has no name, so the operating system deletes it when the last process that maps the file ends.
 """
 
 import math
@@ -16,16 +16,17 @@ import torch
 from torch import Tensor
 
 from storage.tables.host import allocate
+from storage.tables.records import round_up
 
 _ALIGN_BYTES = 64  # size of a cache line, so that no two tensors share one
 
 
 class Shared:
-    """Tensors by name, initialized with zeros. A copy unpickled in a child process shares the memory.
+    """Tensors by name, initialized with zeros. A copy that a child process unpickles shares the memory.
 
     Args:
-        shapes: Shape and dtype of each tensor.
-        folder: Folder of the scratch file; None uses shared memory.
+        shapes: Shape and dtype of each tensor by name.
+        folder: Folder of the scratch file; None: shared memory.
 
     Raises:
         OSError: The disk has too little free space.
@@ -38,7 +39,7 @@ class Shared:
         self._offsets, size = {}, 0
         for name, (shape, dtype) in shapes.items():
             self._offsets[name] = size
-            size += -(-math.prod(shape) * dtype.itemsize // _ALIGN_BYTES) * _ALIGN_BYTES
+            size += round_up(math.prod(shape) * dtype.itemsize, _ALIGN_BYTES)
         if folder is None and hasattr(os, "memfd_create"):  # not on macOS
             self._file = os.memfd_create("guidespace")
             os.ftruncate(self._file, size)
@@ -52,8 +53,8 @@ class Shared:
         return self.tensors[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        picklable = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
-        return picklable | {"_file": DupFd(self._file), "_size": len(self._map)}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_map", "tensors")}
+        return state | {"_file": DupFd(self._file), "_size": len(self._map)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         size = state.pop("_size")
@@ -67,5 +68,7 @@ class Shared:
         self._map, self.tensors = mmap.mmap(self._file, size), {}
         for name, (shape, dtype) in self._shapes.items():
             options = {"dtype": dtype, "count": math.prod(shape), "offset": self._offsets[name]}
-            flat = torch.frombuffer(self._map, **options) if options["count"] else torch.empty(0, dtype=dtype)
-            self.tensors[name] = flat.view(shape)
+            elements = (
+                torch.frombuffer(self._map, **options) if options["count"] else torch.empty(0, dtype=dtype)
+            )
+            self.tensors[name] = elements.view(shape)

@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from storage.tables.planner import CachePlan
-from storage.tables.prefetch import Ready
+from storage.tables.prefetch import ReadyBatch
 
 BatchT = TypeVar("BatchT")
 
 
 @dataclass
 class Statistics:
-    """Totals since the table was created.
+    """Total counts since the table was created.
 
-    ``hits`` is the number of rows that were in the cache when their batch was planned. ``wait_seconds`` is
-    the time for which the caller waited for the rows of the next batch, without waits of GPU streams.
+    Attributes:
+        record_bytes: Size of a record in bytes.
+        hits: Number of rows that were in the cache when their batch was planned.
+        wait_seconds: Time that the caller waited for rows of the next batch, without waits of GPU streams.
     """
 
     record_bytes: int
@@ -26,18 +28,18 @@ class Statistics:
     bytes_to_device: int = 0
     bytes_to_host: int = 0
     wait_seconds: float = 0.0
-    _before: dict[str, float] = field(default_factory=dict)
+    _previous_totals: dict[str, float] = field(default_factory=dict)
 
     def totals(self) -> dict[str, float]:
-        """Returns the totals by name."""
+        """Returns all totals by name."""
         names = "batches", "rows", "hits", "bytes_to_device", "bytes_to_host", "wait_seconds"
         return {name: getattr(self, name) for name in names}
 
     def last_batch(self) -> dict[str, float]:
-        """Returns the counts of the last batch by name, and its ``hit_rate``; empty before any batch."""
-        if not self._before:
+        """Returns the counts of the last batch by name, and its ``hit_rate``; {} if there was no batch."""
+        if not self._previous_totals:
             return {}
-        counts = {name: total - self._before[name] for name, total in self.totals().items()}
+        counts = {name: total - self._previous_totals[name] for name, total in self.totals().items()}
         return counts | {"hit_rate": counts["hits"] / max(1, counts["rows"])}
 
     def prometheus(self, prefix: str = "offloaded_table") -> str:
@@ -49,8 +51,10 @@ class Statistics:
         ]
         return "\n".join(lines) + "\n"
 
-    def timed(self, batches: Iterable[tuple[BatchT, Ready]]) -> Iterator[tuple[BatchT, Ready]]:
-        """Iterates over prefetched batches and counts their plans and waits."""
+    def count_batches(
+        self, batches: Iterable[tuple[BatchT, ReadyBatch]]
+    ) -> Iterator[tuple[BatchT, ReadyBatch]]:
+        """Iterates over prefetched batches, and counts their transfers and the time waited for them."""
         iterator: Any = iter(batches)
         while True:
             start = time.perf_counter()
@@ -61,8 +65,8 @@ class Statistics:
             yield item
 
     def begin_batch(self, plan: CachePlan) -> None:
-        """Counts the transfers of a plan."""
-        self._before = self.totals()
+        """Adds the rows and transfers of the plan of a batch to the totals."""
+        self._previous_totals = self.totals()
         self.batches += 1
         self.rows += len(plan.ids)
         self.hits += len(plan.ids) - len(plan.enter_ids) - len(plan.direct)

@@ -15,16 +15,22 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-CHUNK_BYTES = 1 << 20
-BLOCK_NUMBERS = 16  # torch draws normally distributed numbers in blocks of this size
-_NAMES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32"}
-_NAMES |= {torch.bool: "BOOL", torch.float16: "F16", torch.bfloat16: "BF16", torch.int16: "I16"}
-_NAMES |= {torch.uint8: "U8", torch.int8: "I8"}
+MAX_PIECE_BYTES = 1 << 20
+RANDOM_BLOCK = 16  # torch draws normally distributed numbers in blocks of 16 numbers
+_DTYPE_NAMES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32"}
+_DTYPE_NAMES |= {torch.bool: "BOOL", torch.float16: "F16", torch.bfloat16: "BF16", torch.int16: "I16"}
+_DTYPE_NAMES |= {torch.uint8: "U8", torch.int8: "I8"}
 
 
 @dataclass(frozen=True)
 class Section:
-    """One tensor of a file, generated as consecutive ``pieces`` along its first axis."""
+    """A tensor that is generated in pieces, so that it need not be in memory as a whole.
+
+    Attributes:
+        dtype: Type of the tensor.
+        shape: Shape of the tensor.
+        pieces: Function that generates consecutive pieces of the tensor along its first axis.
+    """
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -36,7 +42,7 @@ class Section:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def copy_to(self, tensor: Tensor) -> Tensor:
-        """Copies the pieces to ``tensor``, of the same shape on any device, and returns it."""
+        """Copies the pieces to ``tensor``, which has the same shape and may be on any device. Returns it."""
         start = 0
         for piece in self.pieces():
             tensor[start : start + len(piece)] = piece
@@ -44,74 +50,95 @@ class Section:
         return tensor
 
     def tensor(self, device: torch.device | str = "cpu") -> Tensor:
-        """Returns the pieces as one new tensor on ``device``."""
+        """Returns a new tensor on ``device`` that consists of all pieces."""
         return self.copy_to(torch.empty(self.shape, dtype=self.dtype, device=device))
 
 
 def as_section(tensor: Tensor) -> Section:
-    """Wraps a tensor as a section with pieces of at most CHUNK_BYTES."""
+    """Returns a section whose pieces are views of ``tensor`` of at most MAX_PIECE_BYTES."""
     if tensor.ndim == 0:
         return Section(tensor.dtype, (), lambda: [tensor])
-    bounds = len(tensor), tensor[:1].nbytes
-    return Section(tensor.dtype, tuple(tensor.shape), lambda: (tensor[a:b] for a, b in spans(*bounds)))
+    rows, row_bytes = len(tensor), tensor[:1].nbytes
+    return Section(
+        tensor.dtype,
+        tuple(tensor.shape),
+        lambda: (tensor[begin:end] for begin, end in divide_rows(rows, row_bytes)),
+    )
 
 
 def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) -> Section:
     """Returns a section of normally distributed rows, drawn piece by piece: float32 (rows, dim).
 
-    The rows equal ``torch.randn(rows, dim) * std``. If ``seed`` is a generator, its state afterwards is the
-    same as after this call.
+    The rows and, if ``seed`` is a generator, its state after drawing them equal those of
+    ``torch.randn(rows, dim) * std``.
     """
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     state = generator.get_state()
-    # Pieces of complete blocks give the same numbers; the last block, if incomplete, must not be alone.
-    step = max(1, CHUNK_BYTES // (BLOCK_NUMBERS * dim * 4)) * BLOCK_NUMBERS
-    starts = [*range(0, max(1, rows - BLOCK_NUMBERS + 1), step), rows]
+    # Pieces that consist of complete blocks contain the same numbers as one large tensor. If the last block
+    # is incomplete, it must be in a piece with other blocks.
+    step = max(1, MAX_PIECE_BYTES // (RANDOM_BLOCK * dim * 4)) * RANDOM_BLOCK
+    bounds = [*range(0, max(1, rows - RANDOM_BLOCK + 1), step), rows]
 
     def pieces() -> Iterator[Tensor]:
         generator.set_state(state)
-        return (torch.randn(b - a, dim, generator=generator).mul_(std) for a, b in pairwise(starts))
+        sizes = (last - first for first, last in pairwise(bounds))
+        return (torch.randn(size, dim, generator=generator).mul_(std) for size in sizes)
 
     return Section(torch.float32, (rows, dim), pieces)
 
 
-def initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: int) -> Section:
-    """Returns initial rows in pieces. A number is the standard deviation of drawn rows."""
+def make_initial_rows(shape: tuple[int, int], start: Tensor | Section | float, seed: int) -> Section:
+    """Returns a section of initial rows, float32.
+
+    Args:
+        shape: Number of rows, and their dimension.
+        start: The rows, or the standard deviation of normally distributed random rows.
+        seed: Seed of random rows.
+    """
     if isinstance(start, Section):
         return start
     return as_section(start) if isinstance(start, Tensor) else random_rows(*shape, start, seed)
 
 
-def spans(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yields the row ranges [start, end) of pieces of at most CHUNK_BYTES."""
-    step = max(1, CHUNK_BYTES // max(1, row_bytes))
-    return ((start, min(start + step, rows)) for start in range(0, rows, step))
+def divide_rows(rows: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+    """Divides rows into pieces of at most MAX_PIECE_BYTES. Yields the range [begin, end) of each piece."""
+    step = max(1, MAX_PIECE_BYTES // max(1, row_bytes))
+    return ((begin, min(begin + step, rows)) for begin in range(0, rows, step))
 
 
 def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Mapping[str, str]) -> None:
-    """Writes a safetensors file atomically: a temporary file is written, synced and renamed."""
-    ordered = sorted(sections.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    """Writes sections to a safetensors file atomically: writes, syncs and renames a temporary file.
+
+    Args:
+        file: The file to write or to replace.
+        sections: Tensors by name.
+        metadata: Metadata of the file by name.
+
+    Raises:
+        ValueError: The pieces of a section have another size than its shape.
+    """
+    ordered_sections = sorted(sections.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     end = 0
-    for name, section in ordered:
+    for name, section in ordered_sections:
         start, end = end, end + section.nbytes
-        dtype, shape = _NAMES[section.dtype], list(section.shape)
+        dtype, shape = _DTYPE_NAMES[section.dtype], list(section.shape)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
-    content = json.dumps(header, separators=(",", ":")).encode()
-    content += b" " * (-len(content) % 8)
+    header_bytes = json.dumps(header, separators=(",", ":")).encode()
+    header_bytes += b" " * (-len(header_bytes) % 8)
     temporary = file.with_name(file.name + ".tmp")
     try:
         with open(temporary, "wb") as handle:
-            handle.write(len(content).to_bytes(8, "little") + content)
-            for name, section in ordered:
+            handle.write(len(header_bytes).to_bytes(8, "little") + header_bytes)
+            for name, section in ordered_sections:
                 pieces = (piece.detach().cpu().reshape(-1) for piece in section.pieces() if piece.numel())
-                written = sum(handle.write(piece.view(torch.uint8).numpy().data) for piece in pieces)
-                if written != section.nbytes:
+                written_bytes = sum(handle.write(piece.view(torch.uint8).numpy().data) for piece in pieces)
+                if written_bytes != section.nbytes:
                     expected = f"shape {section.shape} takes {section.nbytes}"
-                    raise ValueError(f"{name}: pieces have {written} bytes, {expected}")
+                    raise ValueError(f"{name}: pieces have {written_bytes} bytes, {expected}")
             handle.flush()
             os.fsync(handle.fileno())
     except BaseException:
-        temporary.unlink(missing_ok=True)  # frees its space on a full disk
+        temporary.unlink(missing_ok=True)  # frees space if the disk is full
         raise
     os.replace(temporary, file)

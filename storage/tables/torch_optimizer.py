@@ -1,5 +1,6 @@
-"""Interface of ``torch.optim.Optimizer`` for the rows of embeddings: learning-rate schedulers, GradScaler,
-``clip_grad_norm_`` and hooks work as with any optimizer.
+"""Optimizer of embedding rows with the interface of ``torch.optim.Optimizer``.
+
+Learning-rate schedulers, GradScaler, ``clip_grad_norm_`` and hooks work as with any optimizer of torch.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,15 +13,15 @@ from storage.tables.embedding import OffloadedEmbedding
 
 
 class RowsOptimizer(torch.optim.Optimizer):
-    """Updates the rows of embeddings, each with its optimizer and the learning rate of its parameter group.
+    """Updates the rows of embeddings with the optimizer of each embedding.
 
-    A parameter group has only the hyper-parameter ``lr``; all others are fields of the optimizer of the
-    embedding. The ``params`` of a group are the gathered rows with a gradient, so they change with every
-    batch.
+    Each embedding has a parameter group, whose only hyper-parameter is ``lr``. All other hyper-parameters are
+    fields of the optimizer of the embedding. The ``params`` of a group are the gathered rows with a gradient,
+    so they change with every batch.
 
     Args:
-        embeddings: Embeddings to update; one parameter group each.
-        lr: Learning rate; None uses that of the optimizer of each embedding.
+        embeddings: Embeddings to update.
+        lr: Learning rate; None: the learning rate of the optimizer of each embedding.
     """
 
     def __init__(self, *embeddings: OffloadedEmbedding, lr: float | None = None) -> None:
@@ -28,12 +29,18 @@ class RowsOptimizer(torch.optim.Optimizer):
         super().__init__([{"params": [], "lr": rate} for rate in rates], {"lr": lr})
         self.embeddings = embeddings
         for group, embedding in zip(self.param_groups, embeddings, strict=True):
-            group["params"] = _Leaves(embedding)
+            group["params"] = _GatheredRows(embedding)
 
     def step(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, closure: Callable[[], float] | None = None
     ) -> float | None:
-        """Updates the rows that have a gradient and discards the gradients; returns the loss of ``closure``.
+        """Updates the rows that have a gradient, and discards the gradients.
+
+        Args:
+            closure: Function that computes the loss and its gradients before the update, as in torch.
+
+        Returns:
+            The result of ``closure``, or None without a closure.
 
         Raises:
             ArithmeticError: A gradient is not finite; see ``OffloadedEmbedding.step``.
@@ -47,19 +54,22 @@ class RowsOptimizer(torch.optim.Optimizer):
         return loss
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Raises a TypeError if called after construction: a group is an embedding, not a list of tensors."""
+        """Raises a TypeError if called after construction, because each group belongs to an embedding."""
         if hasattr(self, "embeddings"):
             remedy = "pass all embeddings to the constructor, and use a torch optimizer for other parameters"
-            raise TypeError(f"a RowsOptimizer has a parameter group for each of its embeddings: {remedy}")
+            raise TypeError(f"a RowsOptimizer has one parameter group per embedding: {remedy}")
         super().add_param_group(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Discards all gradients."""
+        """Discards the gradients of all embeddings."""
         for embedding in self.embeddings:
             embedding.zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns hyper-parameters and step counts; ``OffloadedEmbedding.save`` writes the state of rows."""
+        """Returns learning rates and step counts, without the optimizer state of the rows.
+
+        ``OffloadedEmbedding.save`` writes the optimizer state.
+        """
         groups = [
             {**group, "params": [], "steps": embedding.steps}
             for group, embedding in zip(self.param_groups, self.embeddings, strict=True)
@@ -67,21 +77,21 @@ class RowsOptimizer(torch.optim.Optimizer):
         return {"state": {}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores hyper-parameters and step counts.
+        """Restores learning rates and step counts.
 
         Raises:
-            ValueError: The number of embeddings differs.
+            ValueError: ``state_dict`` is of another number of embeddings.
         """
-        groups = state_dict["param_groups"]
-        if len(groups) != len(self.embeddings):
-            raise ValueError(f"the state has {len(groups)} groups, expected {len(self.embeddings)}")
-        for group, embedding, saved in zip(self.param_groups, self.embeddings, groups, strict=True):
+        saved_groups = state_dict["param_groups"]
+        if len(saved_groups) != len(self.embeddings):
+            raise ValueError(f"the state has {len(saved_groups)} groups, expected {len(self.embeddings)}")
+        for group, embedding, saved in zip(self.param_groups, self.embeddings, saved_groups, strict=True):
             embedding.steps = saved["steps"]
             group.update({name: saved[name] for name in saved.keys() - {"params", "steps"}})
 
 
-class _Leaves(list[Tensor]):
-    """List of the rows of an embedding that currently have a gradient."""
+class _GatheredRows(list[Tensor]):
+    """List whose content is always the current result of ``OffloadedEmbedding.leaves``."""
 
     def __init__(self, embedding: OffloadedEmbedding) -> None:
         super().__init__()

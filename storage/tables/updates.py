@@ -1,4 +1,4 @@
-"""Gathers the rows of a training step, and writes them back after the update."""
+"""Gathers the rows of a training step, and writes the changed rows back after the step."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from storage.tables.resident import Resident
 
 @contextmanager
 def update_rows(table: Resident | Offloaded, ids: Tensor) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-    """Gathers rows with their optimizer state and writes them back at the end of the block.
+    """Gathers rows with their optimizer state, and writes them back at the end of the block.
 
-    The block changes the rows and the state in place. If it raises an exception, nothing is written.
+    The block changes the rows and the state in place. If the block raises an exception, nothing is written.
 
         with update_rows(table, ids) as (rows, state):
             loss_of(rows.requires_grad_()).backward()
@@ -25,7 +25,7 @@ def update_rows(table: Resident | Offloaded, ids: Tensor) -> Iterator[tuple[Tens
         ids: Distinct rows, int64 (unique,).
 
     Yields:
-        Rows, (unique, dim), and their state by name.
+        The rows, (unique, dim), and their optimizer state by name.
     """
     rows, state = table.gather(ids)
     yield rows, state

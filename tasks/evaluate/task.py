@@ -20,7 +20,7 @@ from tasks.evaluate.baselines import draw_held_out, empty_reasons, fit_and_score
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.evaluate.unseen_words import measure_unseen_words
 from tasks.kinds.scores import kind_scores
-from tasks.pool import helper_submit, iterate
+from tasks.pool import helper_submit, iterate_in_pool
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import corpus_support, predict_top
 from tasks.scoring.agreement import measure_agreement, reference_labels
@@ -41,7 +41,9 @@ ARRAYS = {"title_only": "vectors", "title_context": "full"}  # arrays of a Vecto
 def score_baselines(home: str, corpus: Corpus, settings: EvaluateSettings) -> Baselines:
     """Publishes the scores of the baselines. Needs only the Corpus, so it can run during training."""
     logger = get_run_logger()
-    scoring = iterate(helper_submit(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings)
+    scoring = iterate_in_pool(
+        helper_submit(corpus.counts["titles"]), fit_and_score_baselines, home, corpus, settings
+    )
     while True:
         try:
             progress = next(scoring)

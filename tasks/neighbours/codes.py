@@ -20,7 +20,7 @@ import numpy as np
 
 from storage.arrays import row_blocks
 from storage.shapes import Float32, Int8
-from tasks.compiled import available, compiled
+from tasks.compiled import compiled, has_numba
 from tasks.neighbours.index import Exact, Index
 from tasks.neighbours.rescoring import TOLERANCE, empty_neighbours, order_candidates
 from tasks.neighbours.similarity import EXTRA_CANDIDATES, FEW_QUERIES, nonzero_rows
@@ -93,7 +93,7 @@ def with_codes(index: Index) -> Index:
 
     Returns the index unchanged if it is approximate, or if numba is not installed.
     """
-    return Coded(index.titles) if type(index) is Exact and available() else index
+    return Coded(index.titles) if type(index) is Exact and has_numba() else index
 
 
 @no_type_check

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from storage.formats.corpus import OpenCorpus
 from storage.tables import Resident, Table
-from tasks.compiled import available, compiled
+from tasks.compiled import compiled, has_numba
 from tasks.encoder.bag import LAYER, Bag
 from tasks.encoder.bags import Bags, sentence_scales
 from tasks.loading.loader import Batch
@@ -49,7 +49,7 @@ def unsupported_reason(
     other_optimizers = [optimizer for optimizer in optimizers if type(optimizer) not in UPDATE_RULES]
     names = ", ".join(sorted({optimizer.name for optimizer in other_optimizers}))
     reasons = {
-        "numba is not installed": not available(),
+        "numba is not installed": not has_numba(),
         f"the table is {settings.table.name} on {device}": not is_resident or device.type != "cpu",
         f"the objective is {objective.name}": type(objective) is not Label,
         f"the encoder is {settings.encoder.name}": type(settings.encoder) is not Bag,

@@ -22,17 +22,17 @@ MUTATIONS = {
         "prefetch.py", "torch.cuda.current_stream(self._device).wait_event(event)", "pass", EXACT
     ),
     "leaving rows wait for no step": Mutation(
-        "planner.py", "int(self._last[leaving].max(initial=NO_STEP))", "NO_STEP", EXACT
+        "planner.py", "int(self._last_batches[leave_slots].max(initial=NO_STEP))", "NO_STEP", EXACT
     ),
-    "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(located.event)", "pass", EXACT),
+    "a step waits for no rows": Mutation("offloaded.py", "stream.wait_event(batch.event)", "pass", EXACT),
     "rows of a plan are not recorded": Mutation(
-        "offloaded.py", "located.ids.record_stream(stream)", "pass", EXACT
+        "offloaded.py", "batch.ids.record_stream(stream)", "pass", EXACT
     ),
     "rows that no step uses leave before they have entered": Mutation(
-        "offloaded.py", "self._wait_for_rows(ready)", "pass", "no_step_follows"
+        "offloaded.py", "self._wait_for_rows(ready_batch)", "pass", "no_step_follows"
     ),
     "rows that enter are not recorded": Mutation(
-        "offloaded.py", "entering.record_stream(self._read_stream)", "pass", "restored"
+        "offloaded.py", "entering_on_device.record_stream(self._read_stream)", "pass", "restored"
     ),
     "rows enter before others have left": Mutation(
         "offloaded.py", "self._read_stream.wait_event(self._write_stream.record_event())", "pass", EXACT

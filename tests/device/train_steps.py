@@ -58,13 +58,13 @@ def test_a_gradient_that_is_not_finite_ends_the_epoch_with_its_rows_as_before(to
 
 def test_no_thread_adds_up_more_than_128_values(monkeypatch: pytest.MonkeyPatch):
     """A hot row of ten thousand entries beside rows of few and of none."""
-    longest, embedding_bag = [], segment_sums._embedding_bag
+    longest, embedding_bag = [], segment_sums.embedding_bag
 
     def seen(rows, ids, starts, weights=None):
         longest.append(int(starts.diff().max()))
         return embedding_bag(rows, ids, starts, weights)
 
-    monkeypatch.setattr(segment_sums, "_embedding_bag", seen)
+    monkeypatch.setattr(segment_sums, "embedding_bag", seen)
     places = torch.cat([torch.full((10_000,), 3), torch.arange(10).repeat_interleave(40), torch.tensor([12])])
     values = torch.randn(len(places), 5)
     found = segment_sum(values.to("cuda"), places.to("cuda"), 14)

@@ -112,11 +112,11 @@ def test_every_strategy_can_be_named(path: str, kind: type):
     [
         (
             "train.epcohs=5",
-            r"--set 'train\.epcohs=5': expected NAME=VALUE such as train\.epochs=5; known here: .*epochs",
+            r"--set 'train\.epcohs=5': expected NAME=VALUE such as train\.epochs=5; valid names: .*epochs",
         ),
-        ("trian.epochs=5", r"--set 'trian\.epochs=5': .*known here: .*train"),
+        ("trian.epochs=5", r"--set 'trian\.epochs=5': .*valid names: .*train"),
         ("train.epochs", r"--set 'train\.epochs': expected NAME=VALUE"),
-        ("epochs=5", r"--set 'epochs=5': .*known here: .*augment.*train"),
+        ("epochs=5", r"--set 'epochs=5': .*valid names: .*augment.*train"),
         ("=5", r"--set '=5': expected NAME=VALUE"),
         ("", r"--set '': expected NAME=VALUE"),
         ("train.epochs.more=5", r"--set 'train\.epochs\.more=5': expected NAME=VALUE"),
@@ -131,7 +131,7 @@ def test_every_strategy_can_be_named(path: str, kind: type):
         ("train=adam", r"train: Input should be .* \(got 'adam'\)"),
         (
             "train.optimizer=adagard",
-            r"train\.optimizer is 'adagard'; known are 'adadelta', 'adagrad', 'adam', .*'sgd'",
+            r"train\.optimizer is 'adagard'; valid names: 'adadelta', 'adagrad', 'adam', .*'sgd'",
         ),
         (
             "train.optimizer.learning_rate=-1",

@@ -34,8 +34,8 @@ def test_a_failed_save_leaves_the_model_before(tmp_path: Path) -> None:
 
 
 def test_another_kind_or_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no OnlineSvm"):
+    with pytest.raises(ValueError, match="contains no OnlineSvm"):
         read_linear_model(tmp_path, "OnlineSvm")
     write_linear_model(tmp_path / "other", "Factorisation", {"weights": WEIGHTS}, {}, {})
-    with pytest.raises(ValueError, match="is Factorisation, expected OnlineSvm"):
+    with pytest.raises(ValueError, match="contains Factorisation, expected OnlineSvm"):
         read_linear_model(tmp_path / "other", "OnlineSvm")

@@ -74,7 +74,7 @@ def test_a_model_is_unchanged_by_the_file(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "members", "reason"),
     [
-        ({"format_version": 2}, {}, "version 2; this GuideSpace reads 'guidespace-model' version 1: update"),
+        ({"format_version": 2}, {}, "version 2; this version reads 'guidespace-model' version 1: update"),
         ({"format": "other"}, {}, "format 'other'"),
         ({"digest": "../../x"}, {}, "no digest of the model"),
         ({"version": "1\x1b[2J"}, {}, "no version of the model"),
@@ -124,7 +124,7 @@ def test_pickled_arrays_links_compression_and_missing_parts_are_rejected(
     assert "a link or an encrypted member (rows.safetensors)" in reason_of(tmp_path / "d.zip")
     (folder / "tokens.parquet").unlink()
     write_model_file(folder, INFO, tmp_path / "e.zip")
-    assert "not all of lexicon.json" in reason_of(tmp_path / "e.zip")
+    assert "no entry for tokens.parquet" in reason_of(tmp_path / "e.zip")
     monkeypatch.setattr(model_file, "MAX_BYTES", 100)
     assert f"has {good.stat().st_size:,} bytes; the limit is 100" in reason_of(good)
 

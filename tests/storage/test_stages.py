@@ -162,7 +162,7 @@ def test_plain_values_and_lists_can_be_inputs():
 
 
 def test_data_is_no_input():
-    with pytest.raises(ValueError, match="stage inputs are artifacts, settings or plain values, not set"):
+    with pytest.raises(ValueError, match="a stage has an input of type set; inputs must be artifacts"):
         STAGE.key({1, 2})
 
 

@@ -20,7 +20,7 @@ from tasks.pool import (
     compute_pieces,
     helper_process,
     helper_submit,
-    iterate,
+    iterate_in_pool,
     open_pool,
     worker_process,
 )
@@ -63,7 +63,7 @@ def test_many_titles_are_worth_the_process_beside_while_there_is_one():
 def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
     with helper_process():
         submit = helper_submit(titles)
-        first, second = iterate(submit, count_down, 2), iterate(submit, count_down, 1)
+        first, second = iterate_in_pool(submit, count_down, 2), iterate_in_pool(submit, count_down, 1)
         (number, process), (other, same) = next(first), next(second)
         assert (number, other) == (2, 1)
         assert process == same
@@ -73,7 +73,7 @@ def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
             next(first)
         assert ended.value.value == "zero"
         with pytest.raises(ValueError, match="thirteen"):
-            next(iterate(submit, count_down, 13))
+            next(iterate_in_pool(submit, count_down, 13))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Eviction policies: which rows are always cached, and which slots are reused first (docs/offload.md)."""
+"""Eviction policies choose the rows that are always cached, and the slots that are reused first."""
 
 from storage.tables.eviction.frequency_prefix import FrequencyPrefix
 from storage.tables.eviction.least_frequent import LeastFrequentlyUsed

@@ -9,7 +9,7 @@ import numpy as np
 
 from storage.formats.corpus import OpenCorpus
 from storage.lazy import Tensor, torch
-from tasks.compiled import available
+from tasks.compiled import has_numba
 from tasks.form import configurable, setting
 from tasks.train.memory import EMPTY, HitOrMiss, Memory, Rule
 from tasks.train.objectives.label import LabelMode, LabelTargets
@@ -49,7 +49,7 @@ class RareMemory(LabelMode):
 
     def buffers(self, corpus: OpenCorpus, dim: int) -> dict[str, Tensor]:
         """Returns an empty memory and the number of training titles of each label."""
-        if not available():
+        if not has_numba():
             raise ValueError(
                 "train.objective is rare_memory, which needs numba, but it is not installed; install "
                 "it, or choose label"

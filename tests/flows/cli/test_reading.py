@@ -93,7 +93,7 @@ def test_a_setting_of_another_stage_is_refused(tmp_path: Path, capsys: pytest.Ca
         == 2
     )
     assert (
-        "--set 'train.epochs=5': expected NAME=VALUE such as ingest.batch_rows=1000; known here: ingest"
+        "--set 'train.epochs=5': expected NAME=VALUE such as ingest.batch_rows=1000; valid names: ingest"
         in capsys.readouterr().err
     )
 

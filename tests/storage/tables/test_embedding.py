@@ -163,7 +163,7 @@ def test_gradients_add_up_over_batches_as_in_torch():
 
 def test_a_batch_of_prefetch_does_not_drop_the_gradients_of_the_previous_one():
     embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=12)
-    with pytest.raises(RuntimeError, match="earlier gradients are not used: call `step` or `zero_grad`"):
+    with pytest.raises(RuntimeError, match="gradients are applied or discarded: call `step` or `zero_grad`"):
         accumulate(embedding, embedding.prefetch(batches(3), ids=lambda pair: pair))
     embedding.zero_grad()
     for pair in embedding.prefetch(batches(3), ids=lambda pair: pair):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from storage.tables.eviction.frequency_prefix import recent_slots
+from storage.tables.eviction.frequency_prefix import count_recent_slots
 from storage.tables.eviction.least_frequent import LeastFrequent
 from storage.tables.planner import NO_STEP, Planner
 
@@ -94,7 +94,7 @@ def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
     """No move waits for a step that runs, or is still to come, while its rows are fetched."""
     rng, rows, slots = np.random.default_rng(1), 20_000, 6_000
     batches = [np.unique(rng.zipf(1.15, size=1_500) % rows) for _ in range(60)]
-    recent = recent_slots(
+    recent = count_recent_slots(
         slots, lookahead, torch.from_numpy(max(batches, key=lambda ids: (ids > slots).sum()))
     )
     waited = {}
@@ -107,13 +107,13 @@ def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
         )
     assert waited[recent] > lookahead + 1, waited
     assert lookahead == 0 or waited[slots // 10] <= lookahead + 1, waited
-    assert recent_slots(slots, lookahead, None) == slots // 10
+    assert count_recent_slots(slots, lookahead, None) == slots // 10
 
 
 def test_the_changing_part_is_at_least_a_tenth_and_at_most_all():
-    assert recent_slots(1, 2, None) == recent_slots(9, 2, None) == 1
-    assert recent_slots(100, 2, torch.arange(50)) == 10  # all of them hot
-    assert recent_slots(100, 2, torch.arange(60, 200)) == 100
+    assert count_recent_slots(1, 2, None) == count_recent_slots(9, 2, None) == 1
+    assert count_recent_slots(100, 2, torch.arange(50)) == 10  # all of them hot
+    assert count_recent_slots(100, 2, torch.arange(60, 200)) == 100
 
 
 def test_a_row_that_comes_twice_is_refused():

@@ -4,7 +4,7 @@ step."""
 import pytest
 import torch
 
-from storage.tables.records import noise, round_
+from storage.tables.records import random_bits, round_
 
 TYPES = [torch.float16, torch.bfloat16]
 
@@ -64,7 +64,7 @@ def test_chance_is_of_the_row_not_of_its_place():
 
 
 def test_noise_is_even_in_rows_columns_and_steps():
-    bits = torch.stack([noise(torch.arange(300), 64, 5, step) for step in range(4)]).double() / 65536
+    bits = torch.stack([random_bits(torch.arange(300), 64, 5, step) for step in range(4)]).double() / 65536
     assert float(bits.mean()) == pytest.approx(0.5, abs=0.005) and float(bits.var()) == pytest.approx(
         1 / 12, abs=0.002
     )

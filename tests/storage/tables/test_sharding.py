@@ -156,7 +156,7 @@ def test_failures_of_one_process_are_errors_of_both(two_processes: Path):
     for report in (first, second):
         assert report["steps after it"] == report["steps"][0]
         assert "the file has rows of {'process':" in report["file of the other process"]
-        assert report["id"] == "id 32 of an embedding with 32 rows"
+        assert report["id"] == "id 32 is not in the embedding, which has 32 rows"
 
 
 def test_a_process_group_is_required():

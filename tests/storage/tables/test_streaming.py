@@ -7,7 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from storage.tables.streaming import CHUNK_BYTES, Section, as_section, random_rows, spans, write_safetensors
+from storage.tables.streaming import (
+    MAX_PIECE_BYTES,
+    Section,
+    as_section,
+    divide_rows,
+    random_rows,
+    write_safetensors,
+)
 
 
 def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
@@ -48,15 +55,15 @@ def test_a_wrong_number_of_rows_leaves_the_old_file(tmp_path: Path):
 
 
 def test_spans_cover_all_rows_in_order():
-    assert list(spans(0, 512)) == []
-    assert list(spans(5, CHUNK_BYTES)) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert list(spans(5, CHUNK_BYTES // 2)) == [(0, 2), (2, 4), (4, 5)]
+    assert list(divide_rows(0, 512)) == []
+    assert list(divide_rows(5, MAX_PIECE_BYTES)) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    assert list(divide_rows(5, MAX_PIECE_BYTES // 2)) == [(0, 2), (2, 4), (4, 5)]
 
 
 @pytest.mark.parametrize("dim", [1, 3, 100, 128])
 @pytest.mark.parametrize("rows", [0, 3, 16, 1000, 1007, 1039])
 def test_rows_drawn_in_pieces_are_those_drawn_at_once(rows: int, dim: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("storage.tables.streaming.CHUNK_BYTES", 4096)
+    monkeypatch.setattr("storage.tables.streaming.MAX_PIECE_BYTES", 4096)
     at_once, in_pieces = (torch.Generator().manual_seed(3) for _ in range(2))
     expected = torch.empty(rows, dim).normal_(generator=at_once).mul_(0.1)
     section = random_rows(rows, dim, 0.1, in_pieces)

@@ -94,7 +94,7 @@ def test_bags_of_equal_size_and_no_bags():
     ours = OffloadedEmbeddingBag(ROWS, DIM, optimizer=SGD(), cache_rows=5, start=start())
     torch.testing.assert_close(ours(ids), dense(ids))
     for wrong in (ids, torch.zeros(2, dtype=torch.int64)), (ids.flatten(), None):
-        with pytest.raises(ValueError, match=r"pass \(bags, size\) without offsets, or \(any,\) with"):
+        with pytest.raises(ValueError, match=r"pass ids \(bags, size\) without offsets, or ids \(any,\)"):
             ours(*wrong)
     none = torch.zeros(0, dtype=torch.int64)
     assert ours(none, none).shape == (0, DIM) and not ours(none, torch.zeros(2, dtype=torch.int64)).any()

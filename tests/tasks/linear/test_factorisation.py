@@ -143,7 +143,7 @@ def test_errors_name_the_reason(tmp_path: Path):
     for untrained in (lambda: model.predict(["a"], ["x"]), lambda: model.save(tmp_path)):
         with pytest.raises(ValueError, match="is not trained yet; call fit"):
             untrained()
-    with pytest.raises(ValueError, match="holds no Factorisation"):
+    with pytest.raises(ValueError, match="contains no Factorisation"):
         Factorisation.load(tmp_path)
     with pytest.raises(ValueError, match="diverged at learning_rate 50; choose a lower one"):
         Factorisation(settings(learning_rate=50, epochs=50)).fit(some_ratings())

@@ -248,7 +248,7 @@ def test_a_setting_out_of_range_is_named(wrong: dict[str, float]) -> None:
 
 
 def test_a_folder_of_another_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no L1 logistic regression"):
+    with pytest.raises(ValueError, match="contains no L1 logistic regression"):
         SparseLogistic.load(tmp_path)
 
 

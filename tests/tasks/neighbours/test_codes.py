@@ -73,6 +73,6 @@ def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: p
 
 
 def test_without_numba_no_codes_are_made(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tasks.neighbours.codes.available", lambda: False)
+    monkeypatch.setattr("tasks.neighbours.codes.has_numba", lambda: False)
     index = Exact(random_units(np.random.default_rng(0), 20, 4))
     assert with_codes(index) is index

@@ -29,10 +29,10 @@ from tests.worlds import TRAINING
 ADAM = Adam(learning_rate=0.01, epsilon=1e-5)
 SETTINGS = replace(TRAINING, objective=Label(), groups=(ParameterGroup(pattern=LAYER, optimizer=ADAM),))
 COMPILED = pytest.param(
-    "compiled", marks=pytest.mark.skipif(not compiled_step.available(), reason="needs numba")
+    "compiled", marks=pytest.mark.skipif(not compiled_step.has_numba(), reason="needs numba")
 )
 BACKENDS = pytest.mark.parametrize("backend", ["torch", COMPILED])
-needs_numba = pytest.mark.skipif(not compiled_step.available(), reason="needs numba")
+needs_numba = pytest.mark.skipif(not compiled_step.has_numba(), reason="needs numba")
 
 
 def batches(training: Training) -> Iterator[Batch]:
@@ -224,7 +224,7 @@ def test_auto_compiles_long_runs_if_numba_is_installed(toy_corpus: Path, monkeyp
     def description(settings: TrainSettings) -> str:
         return Training(toy_corpus, replace(settings, device="cpu")).trainer.step_description
 
-    monkeypatch.setattr(compiled_step, "available", lambda: True)
+    monkeypatch.setattr(compiled_step, "has_numba", lambda: True)
     assert description(replace(SETTINGS, epochs=epochs)) == "training with backend compiled"
     short = description(replace(SETTINGS, epochs=epochs - 1))
     assert (
@@ -233,5 +233,5 @@ def test_auto_compiles_long_runs_if_numba_is_installed(toy_corpus: Path, monkeyp
     )
     chosen = description(replace(SETTINGS, epochs=epochs, backend="torch"))
     assert chosen == "training with backend torch: train.backend is torch"
-    monkeypatch.setattr(compiled_step, "available", lambda: False)
+    monkeypatch.setattr(compiled_step, "has_numba", lambda: False)
     assert description(replace(SETTINGS, epochs=epochs)).endswith("backend torch: numba is not installed")
