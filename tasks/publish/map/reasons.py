@@ -17,7 +17,7 @@ from storage.shapes import Int
 from tasks.compiled import compiled
 from tasks.encoder.bag import widen
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.search.parts import FORM, NON_WORD_PARTS, add_up_parts, parts_of
+from tasks.search.parts import FORM, NON_WORD_PARTS, add_up_parts, split_into_parts
 
 NEIGHBOURS = 5  # number of explained neighbours per title
 POSITIVE, NEGATIVE = 3, 1  # maximum number of pairs that increase the cosine, and that decrease it
@@ -54,7 +54,7 @@ def find_reasons(
         encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
         neighbours: Indices of the nearest titles of each title, padded with -1.
-        contexts, dense, token_ids: Arguments of the function ``parts_of``.
+        contexts, dense, token_ids: Arguments of the function ``split_into_parts``.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
     words, parts, norms = _all_parts(encoder, raw_titles, contexts, dense, token_ids)
@@ -152,7 +152,9 @@ def _all_parts(
         block = slice(start, start + _BLOCK)
         block_dense = None if dense is None else dense[block]
         ids = None if token_ids is None else token_ids.between(start, min(start + _BLOCK, len(token_ids)))
-        part_names, offsets, matrix = parts_of(encoder, raw_titles[block], contexts[block], block_dense, ids)
+        part_names, offsets, matrix = split_into_parts(
+            encoder, raw_titles[block], contexts[block], block_dense, ids
+        )
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         lengths = np.diff(offsets)
         index = np.arange(len(matrix)) - np.repeat(offsets[:-1], lengths)
