@@ -47,9 +47,9 @@ class Explanation:
     left: str
     right: str
     cosine: float
-    rank: int | None  # of the right title among the left title's neighbours, from 1; None if not in the guide
-    pairs: list[PartPair]  # largest contribution first; all contributions add up to the cosine
-    without: list[WordRemoval]  # one per word of the left title; empty if the title has only one word
+    rank: int | None  # rank of the right title among the left title's neighbours, from 1; None: not in guide
+    pairs: list[PartPair]  # pairs with the largest contribution first; contributions add up to the cosine
+    without: list[WordRemoval]  # one removal per word of the left title; empty if it has only one word
 
 
 def explain(search: TitleSearch, left: str, right: str) -> Explanation:
