@@ -34,14 +34,14 @@ class IndexMissing(ImportError):
 
 
 class Index(Protocol):
-    """Interface of indexes of title vectors. Results are ids, int64, and cosines, float32, nearest first."""
+    """Interface of indexes of title vectors. Ids are int64 and cosines float32; nearest titles are first."""
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k nearest titles of each query, (queries, k)."""
+        """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         ...
 
     def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k nearest other titles of each title, (titles, k)."""
+        """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
         ...
 
 

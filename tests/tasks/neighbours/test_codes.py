@@ -37,7 +37,7 @@ def test_nothing_is_missed(seed: int, rows: int, dim: int, queries: int, k: int,
 
 
 def test_a_vector_whose_codes_say_nothing_is_found():
-    """QuantizedVectors of the nearest are 127 and zeros: one number is large, and what the query asks for is small."""
+    """Codes of the nearest are 127 and zeros: one number is large, and what the query asks for is small."""
     near = np.full(66, 0.019, dtype=np.float32)
     near[:2] = 5, 0
     others = np.zeros((30, 66), dtype=np.float32)
@@ -61,7 +61,9 @@ def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: p
     asked: list[int] = []
     nearest = QuantizedVectors.nearest
     monkeypatch.setattr(
-        QuantizedVectors, "nearest", lambda own, queries, k: asked.append(len(queries)) or nearest(own, queries, k)
+        QuantizedVectors,
+        "nearest",
+        lambda own, queries, k: asked.append(len(queries)) or nearest(own, queries, k),
     )
     zero = np.zeros((1, 16), np.float32)
     for queries in (base[5:6], base[10 : 10 + FEW_QUERIES], base[: FEW_QUERIES + 1], zero, base[:0]):
