@@ -1,4 +1,4 @@
-"""Logs the data drift and the model card of a nightly run, and updates nights.html, a page of recent runs."""
+"""Logs the drift and the model card of a nightly run, and updates nights.html, the page of recent runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,9 +30,9 @@ def record_night(
     verdict: Verdict,
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],
-    last_model: str,
+    previous_model: str,
 ) -> None:
-    """Logs drift metrics and the model card of a run to MLflow, and writes nights.html with the last runs.
+    """Logs drift metrics and the model card of a run to MLflow, and writes nights.html with recent runs.
 
     Args:
         home: Folder of the home.
@@ -43,16 +43,17 @@ def record_night(
         verdict: Decision whether the model is promoted.
         feeds: Rows of feeds.parquet.
         scores: Content of scores.json.
-        last_model: Folder of the previous run's Model; "" without a previous run.
+        previous_model: Folder of the Model of the previous run; "" if there is none.
     """
     workspace, tracking = Workspace(home), Tracking(home)
-    folder = workspace.folder
-    drift = measure_drift(Path(last_model), folder(model)) if last_model else {}
-    drift["oov_share"] = oov_share(open_corpus(folder(corpus)))
+    model_folder = workspace.folder(model)
+    drift = measure_drift(Path(previous_model), model_folder) if previous_model else {}
+    drift["oov_share"] = oov_share(open_corpus(workspace.folder(corpus)))
     tracking.log_progress(run, 0, {f"drift/{name}": value for name, value in drift.items()})
-    starts = pc.min_max(pq.read_table(folder(guide) / "programmes.parquet", columns=["start"])["start"])  # pyright: ignore[reportAttributeAccessIssue]
+    programmes = pq.read_table(workspace.folder(guide) / "programmes.parquet", columns=["start"])
+    starts = pc.min_max(programmes["start"])  # pyright: ignore[reportAttributeAccessIssue]
     span = starts["min"].as_py(), starts["max"].as_py()
-    languages = pq.read_table(folder(model) / "titles.parquet", columns=["language"])["language"].to_pylist()
+    languages = pq.read_table(model_folder / "titles.parquet", columns=["language"])["language"].to_pylist()
     card = model_card(guide, corpus, feeds, span, languages, scores, drift["oov_share"])
     tracking.log_text(run, card, "model_card.md")
     Registry(home, name=verdict.name).add_card(verdict.version, card)
