@@ -2,6 +2,7 @@ const { nights, metrics, shown } = JSON.parse(document.getElementById("data").te
 const names = Object.keys(metrics), labels = new Map(shown.map(([name, text]) => [name, text]));
 const byId = (id) => document.getElementById(id);
 
+// Creates an element of HTML or SVG.
 function make(tag, attributes = {}, text = "") {
   const svg = ["svg", "path", "line", "circle", "rect", "text", "title"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -10,6 +11,7 @@ function make(tag, attributes = {}, text = "") {
   return element;
 }
 
+// Formats a metric for reading; "–" if it is missing.
 function format(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -29,6 +31,7 @@ function ticks(low, high) {
   return marks.length > 1 ? marks : [first, first + step];
 }
 
+// Draws the chart of a metric; only the large chart has axes, promotions as lines, and tooltips.
 function draw(values, width, height, large) {
   const chart = make("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img" });
   const present = values.filter((value) => value !== null);
@@ -79,6 +82,7 @@ function draw(values, width, height, large) {
   return chart;
 }
 
+// Shows the metric and the gate decision of a night below the large chart.
 function describe(at) {
   const night = nights[at], value = metrics[chosen]?.[at];
   const verdict = night.promoted ? `version ${night.version} promoted: ${night.reason}` : night.reason;
@@ -87,6 +91,7 @@ function describe(at) {
 
 let chosen = shown.length ? shown[0][0] : names[0];
 
+// Shows a metric in the large chart.
 function choose(name) {
   chosen = name;
   byId("metric").value = name;
@@ -96,6 +101,7 @@ function choose(name) {
   describe(nights.length - 1);
 }
 
+// Returns the card of a metric with its last value, the change since the night before, and a small chart.
 function card([name, text, better]) {
   const values = metrics[name], last = values.at(-1), before = values.at(-2);
   const box = make("button", { class: "card panel", type: "button", "data-name": name, "aria-pressed": "false" });

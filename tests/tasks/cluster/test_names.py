@@ -172,20 +172,20 @@ def encode(texts: Sequence[str]) -> np.ndarray:
 def test_meaning_finds_what_no_category_says():
     titles = [f"Fish{word.casefold()}" for word in OTHERS] + [f"Jewel{word.casefold()}" for word in OTHERS]
     clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
-    meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}
+    meaning = {"sentence_vectors": encode(titles).astype(np.float16), "encode": encode}
     assert names(titles, clusters, labels) == ["Lifestyle", "Shopping"]
     assert names(titles, clusters, labels, **meaning) == [
         "Lifestyle: Fishing and hunting",
         "Shopping: Jewellery",
     ]
-    none = {"sentences": np.zeros((16, 0), np.float16), "encode": encode}
+    none = {"sentence_vectors": np.zeros((16, 0), np.float16), "encode": encode}
     assert names(titles, clusters, labels, **none) == ["Lifestyle", "Shopping"]
 
 
 def test_subjects_of_few_titles_are_not_in_the_name():
     titles = [f"Fish {word}" for word in OTHERS[:2]] + OTHERS[2:] + [f"Jewel {word}" for word in OTHERS]
     clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
-    meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}
+    meaning = {"sentence_vectors": encode(titles).astype(np.float16), "encode": encode}
     assert names(titles, clusters, labels, **meaning) == ["Lifestyle", "Shopping: Jewellery"]
 
 
