@@ -234,10 +234,7 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 def _search(
     rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields the first row of each block of rows, and the ids and cosines of its neighbours.
-
-    Both arrays are (rows, at most k).
-    """
+    """Yields, per block of rows, its first row, and the ids and cosines of neighbours (rows, at most k)."""
     running_top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
     width = block if exclude_self else block * block // min(block, len(rows))
     buffer_size = min(block, len(rows)) * min(width, len(columns))

@@ -1,7 +1,6 @@
 """Writes the HTML pages of a nightly run: map.html (a map of all titles) and plots.html."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -49,8 +48,7 @@ def write_page(
     folder_of = workspace.folder
     corpus, guide, scores = folder_of(inputs.corpus), folder_of(inputs.guide), folder_of(inputs.scores)
     titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
-    kinds = read_title_kinds(corpus)["programme_kinds"]
-    titles = titles.append_column("programme_kinds", kinds)
+    titles = titles.append_column("programme_kinds", read_title_kinds(corpus)["programme_kinds"])
     corpus_files = open_corpus(corpus)
     title_vectors = np.asarray(open_array(folder_of(inputs.vectors), "full"))
     score_document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
@@ -66,9 +64,7 @@ def write_page(
         times = pa.concat_tables(
             airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles))
         )
-    descriptions: Sequence[str] = ()
-    if settings.descriptions:
-        descriptions = read_excerpts(guide, variants, len(titles), folder)
+    descriptions = read_excerpts(guide, variants, len(titles), folder) if settings.descriptions else ()
     map_titles = read_map_titles(folder_of(inputs.layout), folder_of(inputs.nearest), settings.neighbours)
     facts = make_facts(titles, score_document)
     clustering = folder_of(inputs.clustering)

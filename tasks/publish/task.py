@@ -180,17 +180,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     tags = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
     tags |= {"model": inputs.model.digest}
     tracking.set_tags(run, {f"guidespace.{name}": value for name, value in tags.items()})
-    record_night(
-        home,
-        run,
-        inputs.guide,
-        inputs.corpus,
-        inputs.model,
-        verdict,
-        feeds,
-        scores,
-        inputs.previous_night.model_folder,
-    )
+    record_night(home, run, inputs, feeds, scores)
     if TaskRunContext.get():
         _show_dropped(dropped_categories, reasons)
     text = render_report(

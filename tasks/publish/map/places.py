@@ -89,12 +89,8 @@ def write_layout(
                 np.save(folder / f"{name}.npy", getattr(reasons, name))
             pq.write_table(pa.table({"words": reasons.words}), folder / "words.parquet")
         positions = layout.result()
-    columns = {
-        "title_id": rows.astype(np.int32),
-        "show_key": shows,
-        "x": positions[:, 0],
-        "y": positions[:, 1],
-    }
+    x, y = positions.T
+    columns = {"title_id": rows.astype(np.int32), "show_key": shows, "x": x, "y": y}
     if start_positions is not None:
         columns["fresh"] = np.isnan(start_positions[:, 0])
     pq.write_table(pa.table(columns), folder / POSITIONS_FILE)
