@@ -22,7 +22,7 @@ function makeLegends(guide) {
   const noise = [];
   const { offsets, values } = guide.categoriesOf.all();
   for (let i = 0; i < guide.count; i++) {
-    for (let at = offsets[i]; at < offsets[i + 1]; at++) byCategory[values[at]].push(i);
+    for (let index = offsets[i]; index < offsets[i + 1]; index++) byCategory[values[index]].push(i);
     if (offsets[i] === offsets[i + 1]) uncategorised.push(i);
     (guide.clusters[i] < 0 ? noise : byCluster[guide.clusters[i]]).push(i);
   }
@@ -41,7 +41,7 @@ function makeLegends(guide) {
   for (let i = 0; i < guide.count; i++) {
     const entry = entryOfCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
     if (!entry || entry.rank < 0 || entry.rank >= PALETTE.length) continue;
-    for (let at = offsets[i]; at < offsets[i + 1]; at++) if (values[at] === entry.id) legends.category.entryOf[i] = entry;
+    for (let index = offsets[i]; index < offsets[i + 1]; index++) if (values[index] === entry.id) legends.category.entryOf[i] = entry;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
   legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));
@@ -78,7 +78,7 @@ function hueToHex(hue, saturation, lightness) {
 }
 
 function hexToBytes(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
 }
 
 /**

@@ -16,7 +16,7 @@ function createFilter(guide, changed) {
   for (const [kind, { select, names, of }] of Object.entries(fields)) {
     const counts = new Uint32Array(names.length);
     const { values } = of.all();
-    for (let at = 0; at < values.length; at++) counts[values[at]]++;
+    for (let index = 0; index < values.length; index++) counts[values[index]]++;
     select.parentElement.hidden = names.length < 2;
     const order = names.map((_, name) => name).sort((a, b) => (kind === "day" ? (names[a] < names[b] ? -1 : 1) : counts[b] - counts[a] || (names[a] < names[b] ? -1 : 1)));
     select.append(...order.map((name) => {

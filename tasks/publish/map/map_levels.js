@@ -51,9 +51,9 @@ function createLevels(guide) {
       const { order, layers } = paint;
       const free = offsets.slice(0, -1);
       for (let layer = layers.length - 2; layer >= 0; layer--) {
-        for (let at = layers[layer]; at < layers[layer + 1]; at++) titles[free[cells[order[at]]]++] = order[at];
+        for (let index = layers[layer]; index < layers[layer + 1]; index++) titles[free[cells[order[index]]]++] = order[index];
       }
-      for (let at = 0; at < order.length; at++) rank[order[at]] = at;
+      for (let index = 0; index < order.length; index++) rank[order[index]] = index;
     },
     /** Returns the titles of a frame in drawing order; the same array as before if nothing has changed. */
     choose(camera) {
@@ -66,7 +66,7 @@ function createLevels(guide) {
       let size = 0;
       for (const cell of cellsInView) {
         const end = Math.min(offsets[cell + 1], offsets[cell] + limit);
-        for (let at = offsets[cell]; at < end; at++) ranks[size++] = rank[titles[at]];
+        for (let index = offsets[cell]; index < end; index++) ranks[size++] = rank[titles[index]];
       }
       last = { view, chosen: ranks.sort().map((position) => paint.order[position]) };
       return last.chosen;
@@ -74,7 +74,7 @@ function createLevels(guide) {
     /** Yields the highlighted titles of the cells in the window plus a margin in pixels. */
     *litNear(camera, margin) {
       for (const cell of cellsNear(camera, margin)) {
-        for (let at = offsets[cell]; at < offsets[cell + 1] && paint.lit[titles[at]]; at++) yield titles[at];
+        for (let index = offsets[cell]; index < offsets[cell + 1] && paint.lit[titles[index]]; index++) yield titles[index];
       }
     },
   };
