@@ -54,13 +54,13 @@ def find_nearest(
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         points = read_points(folder, "full", is_placeholder)
         file, options = folder / "full.npy", (k, search, draft.folder, earlier)
-        ids, cosines, recall = _search_nearest(points, file, "to cluster", *options)
+        ids, cosines, recall = _search_nearest(points, file, "clusters", *options)
         write_graph(draft.folder, ids, cosines)
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points
             points = read_points(folder, "similarity", is_placeholder)
             file = folder / "similarity.npy"
-            ids, cosines, recall = _search_nearest(points, file, "shown", *options)
+            ids, cosines, recall = _search_nearest(points, file, "lists of similar titles", *options)
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
         draft.details["recall"] = recall
@@ -89,21 +89,21 @@ def _search_nearest(
     """
     log = get_run_logger()
     if earlier and (updated := earlier.update(points, vectors.stem, k)):
-        log.info("nearest titles (%s): those of the previous night, updated", purpose)
+        log.info("nearest titles for %s: updated from those of an earlier night", purpose)
         return *updated, 1.0
     index = search.open(points)
     if isinstance(index, Approximate) and (search.workers > 0 or search.pool != "processes"):
         ids, cosines = empty_neighbours(len(points), k)
         with tempfile.TemporaryDirectory(dir=folder, prefix="work-") as work:
             for event in search_pieces(index, vectors, Path(work), search, ids, cosines):
-                log.info("nearest titles (%s): %3.0f %%  %s", purpose, event.percent, event.note)
+                log.info("nearest titles for %s: %3.0f %%  %s", purpose, event.percent, event.note)
     else:
         ids, cosines = index.nearest_to_each(k)
     is_exact = isinstance(index, Exact)
     del index  # the index needs half of the memory of the points
     recall = 1.0 if is_exact else sampled_recall(points, ids)
     method = "exact" if is_exact else "approximate"
-    log.info("nearest titles (%s): %s search, recall %.4f", purpose, method, recall)
+    log.info("nearest titles for %s: %s search, recall %.4f", purpose, method, recall)
     return ids, cosines, recall
 
 
