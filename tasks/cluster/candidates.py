@@ -6,9 +6,9 @@ channels. A subject or phrase t gets the following score for a cluster c:
     share(t, c) · log(share(t, c) / share(t)) + COSINE_WEIGHT · cosine(t, c)
 
 share(t, c) is the fraction of the titles of the cluster that contain t, and share(t) is the fraction of all
-titles. cosine(t, c) is the mean cosine of the sentence vector of t with those of the titles of the cluster;
-it is 0 without a sentence encoder. The mean sentence vector of the guide is subtracted from all vectors
-first, because otherwise all cosines are high.
+titles. cosine(t, c) is the mean cosine of the sentence vector of t and the sentence vectors of the titles of
+the cluster; it is 0 without a sentence encoder. Before cosines are computed, the mean sentence vector of the
+guide is subtracted from all vectors, because otherwise all cosines are high.
 
 A subject that few titles contain may be a candidate because of *votes*. Among the subjects that have the same
 broader subject, a title votes for the subject with the nearest sentence vector. About 30 % of the titles that
@@ -46,7 +46,7 @@ MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a th
 BROADER_RATIO = 1.2  # minimum ratio of the cosines of a subject chosen by votes and of its broader subject
 GENERAL_COSINE = 0.2  # minimum mean cosine of a subject that begins the name because of votes alone
 CHANNEL_SHARE = 0.1  # minimum share of the cluster's titles that air on a candidate channel
-OVERLAP = 0.8  # a channel is redundant if a channel chosen before airs this share of its titles
+OVERLAP = 0.8  # a channel is omitted if a channel that was already chosen airs this share of its titles
 LONG_DURATIONS = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))  # context tokens
 EPISODES = "manner:episodes:2"  # context token of a title if most of its airings have an episode number
 _QUALITIES_AND_REGIONS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
@@ -216,7 +216,7 @@ class CandidateFinder:
         ]
 
     def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
-        """Returns pairs of a channel name, or a prefix of it, and the share of the cluster's titles it airs.
+        """Returns names of channels, or prefixes of names, with the share of the cluster's titles on each.
 
         The channel with the most titles is first. A channel is omitted if nearly all of its titles also air
         on a channel before it.

@@ -71,7 +71,7 @@ class ChineseWhispers:
     minimum_size: int = setting(3, "Minimum number of titles of a cluster; smaller clusters are noise.", ge=1)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters titles by their neighbours. Of ``vectors``, only whether they are zero is used."""
+        """Clusters titles by their neighbours. ``vectors`` only show which titles have a nonzero vector."""
         nearest = Neighbours(neighbours.ids[:, : self.neighbours], neighbours.cosines[:, : self.neighbours])
         strength = neighbour_jaccard(nearest) if self.links == "shared" else np.maximum(nearest.cosines, 0)
         graph = neighbour_graph(nearest, strength, minimum_similarity=self.minimum_similarity)

@@ -88,7 +88,7 @@ class TitleSearch:
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
-        """Opens the folder of a model. Models of older versions have one vector per title for both cases."""
+        """Opens the folder of a model. Models of older versions have only one vector per title."""
         folder, encoder = Path(folder), TitleEncoder.open(folder)
         file = pq.ParquetFile(folder / "titles.parquet")
         titles = file.read([name for name in COLUMNS + OPTIONAL_COLUMNS if name in file.schema_arrow.names])

@@ -84,7 +84,7 @@ def compute_positions(
         start *= _best_scale(start, links, generator)
         return _align(_move(start, links, rounds // 4, generator, SMALL_STEP), previous)
     positions = _move(_smooth(plane, links), links, rounds, generator, STEP)
-    if not is_linked.all():  # apply the affine map that fits the movement of linked titles to the others
+    if not is_linked.all():  # titles without links follow the affine map that fits the move of linked titles
         affine = np.column_stack([plane, np.ones(titles)])
         mapping = np.linalg.lstsq(affine[is_linked], positions[is_linked], rcond=None)[0]
         bounds = np.quantile(positions[is_linked], [0.02, 0.98], axis=0)

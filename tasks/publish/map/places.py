@@ -1,7 +1,7 @@
 """Writes and reads Layout artifacts: the positions of titles on the map, and why neighbours are similar.
 
-Their computation takes most of the time of the map. It does not depend on clusters or scores, so it runs in
-parallel to the stages cluster and evaluate, for a large guide in another process (tasks/pool.py).
+Computing a Layout takes most of the time of the map. A Layout does not depend on clusters or scores, so it is
+computed in parallel to the stages cluster and evaluate, for a large guide in another process (tasks/pool.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor

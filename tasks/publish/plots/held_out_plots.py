@@ -75,7 +75,7 @@ def _distinct_words(
     )
 
 
-def predict_labels_by_both(
+def predict_with_both_classifiers(
     corpus: OpenCorpus, vectors: Float[np.ndarray, "titles dim"], queries: Int[np.ndarray, " queries"]
 ) -> ComparedPredictions:
     """Predicts the categories of labelled held-out titles by k-NN and by hyperplanes.
@@ -135,7 +135,7 @@ def plot_disagreement(
         xy: Positions of the titles on the map.
         labels: Labels of each title.
         label_names: Names of the label ids in ``predictions``.
-        predictions: Predictions for the titles by both classifiers.
+        predictions: Predictions of k-NN and of hyperplanes for the titles.
     """
     axes = {"visible": False}, {"visible": False, "scaleanchor": "x"}
     figure = make_figure("Where k-NN and hyperplanes disagree on held-out titles", 720, *axes, LEGEND_ABOVE)

@@ -94,7 +94,7 @@ def draw_figures(
             content.xy[map_row[rows_on_map]],
             take("labels", rows_on_map),
             corpus.label_names,
-            held_out.predict_labels_by_both(corpus, vectors, rows_on_map),
+            held_out.predict_with_both_classifiers(corpus, vectors, rows_on_map),
         ),
         "neighbours": map_plots.plot_neighbours(content),
         "cluster_sizes": map_plots.plot_cluster_sizes(content),

@@ -45,7 +45,7 @@ def register(
 ) -> str:
     """Registers a model in MLflow as challenger and returns its version.
 
-    If a version with the same digest exists, its version is returned and no new version is created.
+    If a version with the same digest already exists, it is returned and no new version is created.
 
     Raises:
         TrackingError: ``publish.registered_model`` belongs to another home.

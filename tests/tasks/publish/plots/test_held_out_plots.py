@@ -12,7 +12,7 @@ from tasks.publish.plots.held_out_plots import (
     plot_category_accuracy,
     plot_disagreement,
     plot_precision_by_rarest_word,
-    predict_labels_by_both,
+    predict_with_both_classifiers,
     rarest_word_counts,
 )
 from tasks.text.words import NGRAM, WORD
@@ -64,7 +64,7 @@ def test_a_hyperplane_cannot_separate_alternating_arcs_but_neighbours_can():
     label = (np.arange(120) // 15) % 2  # eight arcs
     split = np.where(np.arange(120) % 15 == 7, 1, TRAIN)  # the middle of each arc is held out
     queries = np.flatnonzero(split == 1)
-    predictions = predict_labels_by_both(make_corpus(labels=label, split=split), vectors, queries)
+    predictions = predict_with_both_classifiers(make_corpus(labels=label, split=split), vectors, queries)
     assert predictions.knn.tolist() == label[queries].tolist() and predictions.knn_correct.all()
     assert 0 < predictions.plane_correct.sum() < len(queries)
     assert (predictions.plane_correct == (predictions.plane == label[queries])).all()
@@ -75,7 +75,7 @@ def test_both_classifiers_separate_two_groups():
     vectors = np.eye(2)[label] + np.random.default_rng(1).normal(0, 0.1, (80, 2))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     corpus = make_corpus(labels=label, split=[TRAIN] * 60 + [1] * 20)
-    predictions = predict_labels_by_both(corpus, vectors, np.arange(60, 80))
+    predictions = predict_with_both_classifiers(corpus, vectors, np.arange(60, 80))
     assert predictions.knn_correct.all() and predictions.plane_correct.all()
 
 
