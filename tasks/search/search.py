@@ -131,8 +131,8 @@ class TitleSearch:
                 answers[position] = error
         vectors = dict(zip(resolved, self.embed(list(resolved.values())), strict=True))
         for with_context in (True, False):
-            same_kind = [at for at, query in resolved.items() if query.has_context == with_context]
-            if positions := [at for at in same_kind if vectors[at].any()]:
+            positions = [index for index, query in resolved.items() if query.has_context == with_context]
+            if positions := [position for position in positions if vectors[position].any()]:
                 shows = [parse_title(queries[position].title).show_key for position in positions]
                 stacked = np.array([vectors[position] for position in positions])
                 neighbours = (among or self)._nearest_neighbours(with_context, stacked, shows, k)
