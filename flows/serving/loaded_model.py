@@ -111,7 +111,7 @@ class LoadedModel:
         for query in queries:
             try:
                 resolved_query = self.search.look_up(query)
-                vector, aired = self.search.embed([resolved_query])[0], resolved_query.aired
+                vector, aired = self.search.embed([resolved_query])[0], resolved_query.has_context
                 reason = None if vector.any() else f"nothing is known of the title {query.title!r}"
             except SearchError as error:
                 vector, aired, reason = None, False, str(error)
@@ -171,7 +171,7 @@ class LoadedModel:
             for show in shows
         }
         titles = {show.show_key: show.programmes[0].title for show in shows}
-        return EveningSearch(self.search.only(titles), airings)
+        return EveningSearch(self.search.restrict_to(titles), airings)
 
     def warm_up(self) -> None:
         """Answers sample queries, so that the first requests do not wait until files are loaded.

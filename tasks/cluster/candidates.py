@@ -6,13 +6,13 @@ channels. A subject or phrase t gets the following score for a cluster c:
     share(t, c) · log(share(t, c) / share(t)) + COSINE_WEIGHT · cosine(t, c)
 
 share(t, c) is the fraction of the titles of the cluster that contain t, and share(t) is the fraction of all
-titles. cosine(t, c) is the mean cosine of the sentence vector of t with those of the titles of the cluster;
-it is 0 without a sentence encoder. The mean sentence vector of the guide is subtracted from all vectors
-first, because otherwise all cosines are high.
+titles. cosine(t, c) is the mean cosine of the sentence vector of t and the sentence vectors of the titles of
+the cluster; it is 0 without a sentence encoder. Before cosines are computed, the mean sentence vector of the
+guide is subtracted from all vectors, because otherwise all cosines are high.
 
-A subject that few titles contain may be a candidate because of *votes*. Among subjects with the same broader
-subject, each title votes for the one with the nearest sentence vector. About 30 % of the titles that are
-about a subject vote for it, and 3 % of the others.
+A subject that few titles contain may be a candidate because of *votes*. Among the subjects that have the same
+broader subject, a title votes for the subject with the nearest sentence vector. About 30 % of the titles that
+are about a subject vote for it, and about 3 % of all other titles do.
 """
 
 import functools
@@ -28,28 +28,31 @@ import numpy as np
 from storage.arrays import row_blocks, unit_rows
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.cluster.phrases import Phrases, words_of
-from tasks.cluster.subjects import FICTION, find_title_subjects, read_subjects
+from tasks.cluster.subjects import FICTION, broader_indices, find_title_subjects, read_subjects
 
-Encode = Callable[[Sequence[str]], np.ndarray]
+EncodeTexts = Callable[[Sequence[str]], np.ndarray]
 MAJORITY = 0.5  # minimum share of titles that have the subject (or category) with which the name begins
-SUBJECT_SHARE = 0.3  # minimum share of a cluster's titles with a subject, if it is rarer in the guide
+SUBJECT_SHARE = 0.3  # minimum share of a cluster's titles with a subject that is rarer in the guide
 MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
-PHRASE_SHARE, WORD_SHARE = 0.25, 0.6  # minimum share of titles with a phrase of several words, of one word
-MAX_PHRASES = 8
+PHRASE_SHARE = 0.25  # minimum share of a cluster's titles that contain a phrase of several words
+WORD_SHARE = 0.6  # minimum share of a cluster's titles that contain a phrase of one word
+MAX_PHRASES = 8  # maximum number of phrases that are candidates for a cluster
 MIN_LIFT = 3.0  # minimum share(t, c) / share(t) of a phrase
 WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
-COSINE_WEIGHT = 4.0  # weight of the cosine relative to share · log(lift)
+COSINE_WEIGHT = 4.0  # weight of the cosine in the score, in which share · log(lift) has weight 1
 MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject for which it votes
 VOTE_SHARE, MIN_VOTES = 0.2, 3  # minimum votes for a subject: this share of the titles plus 1, and at least 3
-MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a third of it if by category
-BROADER_RATIO = 1.2  # minimum cosine of a subject chosen by votes, divided by that of its broader subject
+MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a third suffices for categories
+BROADER_RATIO = 1.2  # minimum ratio of the cosines of a subject chosen by votes and of its broader subject
 GENERAL_COSINE = 0.2  # minimum mean cosine of a subject that begins the name because of votes alone
 CHANNEL_SHARE = 0.1  # minimum share of the cluster's titles that air on a candidate channel
-OVERLAP = 0.8  # a channel is redundant if a chosen channel airs this share of its titles
+OVERLAP = 0.8  # a channel is omitted if a channel that was already chosen airs this share of its titles
 LONG_DURATIONS = frozenset(f"duration:{minutes}" for minutes in (90, 120, 180))  # context tokens
-EPISODES = "manner:episodes:2"  # context token of titles of which most broadcasts have an episode number
-_REGIONS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
-_SUFFIXES = re.compile(rf"\s*\([^)]*\)|[\s-]+(?:{_REGIONS})\b|\+\d\b", re.IGNORECASE)  # " (HD)", " US", "+1"
+EPISODES = "manner:episodes:2"  # context token of a title if most of its airings have an episode number
+_QUALITIES_AND_REGIONS = "HD|HDTV|SD|UHD|4K|East|Eastern|West|Western|Pacific|Feed|US|USA|UK"
+_CHANNEL_SUFFIXES = re.compile(  # " (HD)", " US", "+1"
+    rf"\s*\([^)]*\)|[\s-]+(?:{_QUALITIES_AND_REGIONS})\b|\+\d\b", re.IGNORECASE
+)
 # Words that alone do not name a channel.
 _GENERIC_WORDS = frozenset(
     ["the", "das", "die", "der", "les", "las", "los", "channel", "canal", "kanal", "radio"]
@@ -64,10 +67,10 @@ class NamingInputs:
     shows: Sequence[str]  # show keys: titles without additions such as "(New)"
     labels: Sequence[Sequence[str]]  # categories
     channels: Sequence[Sequence[str]]  # display names of channels
-    films: np.ndarray  # bool (titles,): whether the title airs like a film, see find_films
+    is_film: np.ndarray  # bool (titles,): whether the title airs like a film, see find_films
     language: str = "en"  # language of the names, ISO 639-1
-    sentences: np.ndarray | None = None  # sentence vectors (titles, features), unit norm or zero
-    encode: Encode | None = None  # sentence encoder of ``sentences``; None: subjects get no votes
+    sentence_vectors: np.ndarray | None = None  # (titles, features), unit norm or zero
+    encode: EncodeTexts | None = None  # encoder of ``sentence_vectors``; None: subjects get no votes
 
 
 @dataclass(frozen=True)
@@ -75,18 +78,18 @@ class Candidate:
     """Subject or phrase that may become a part of the name of a cluster."""
 
     text: str
-    rows: frozenset[int]  # row numbers of the titles that contain it
+    rows: frozenset[int]  # row numbers of the cluster's titles that contain the subject or phrase
     score: float
-    share: float  # fraction of the cluster's titles that contain it
+    share: float  # fraction of the cluster's titles that contain the subject or phrase
     key: str = ""  # key of the subject; "" for a phrase
-    general: str = ""  # key of the broader subject; "" if there is none
+    broader_key: str = ""  # key of the broader subject; "" if there is none
     cosine: float = 0.0  # mean cosine with the cluster's titles if the subject has enough votes; else 0
 
 
 def find_films(contexts: Sequence[Sequence[str]]) -> Bool[np.ndarray, " titles"]:
     """Returns a mask of the titles that are probably films: 90 minutes or longer, without episode numbers.
 
-    ``contexts`` are the context tokens of each title, which describe when and how it is broadcast.
+    ``contexts`` has the context tokens of each title, which describe when and how the title airs.
     """
     return np.array(
         [bool(LONG_DURATIONS & set(tokens)) and EPISODES not in tokens for tokens in contexts], dtype=bool
@@ -99,48 +102,49 @@ def most_common_language(codes: Sequence[str | None]) -> str:
     return min(counts, key=lambda code: (-counts[code], code), default="en")
 
 
-class Candidates:
+class CandidateFinder:
     """Finds candidates (subjects, phrases, channels) for the names of clusters in a guide."""
 
     def __init__(self, inputs: NamingInputs) -> None:
         self.inputs, self.subjects = inputs, read_subjects()
         self.phrases = Phrases(inputs.titles, inputs.shows)
-        titles = len(inputs.titles)
+        title_count = len(inputs.titles)
         words = ([word.casefold() for word in words_of(title)] for title in inputs.titles)
         self.title_subjects = find_title_subjects(inputs.labels, words, inputs.language)
-        self.subject_shares = np.maximum(self.title_subjects.sum(axis=0) / max(titles, 1), 1e-9)
+        self.subject_shares = np.maximum(self.title_subjects.sum(axis=0) / max(title_count, 1), 1e-9)
         self.label_counts = Counter(label for labels in inputs.labels for label in set(labels))
-        indices = {subject.key: index for index, subject in enumerate(self.subjects)}
-        self.broader = [indices.get(subject.general, index) for index, subject in enumerate(self.subjects)]
         self._subjects_by_channel: dict[str, np.ndarray] = {}
-        self.cosines = np.zeros((titles, len(self.subjects)), dtype=np.float32)
-        blocks = row_blocks(titles)
+        self.cosines = np.zeros((title_count, len(self.subjects)), dtype=np.float32)
+        blocks = row_blocks(title_count)
         encoded_count = sum(int(self._sentence_vectors(block).any(axis=1).sum()) for block in blocks)
         self.uses_cosines = inputs.encode is not None and encoded_count > 0
         if self.uses_cosines:
-            self.mean = sum(self._sentence_vectors(block).sum(axis=0) for block in blocks) / encoded_count
-            subjects = self._encode([subject.name(inputs.language) for subject in self.subjects])
+            vector_sum = sum(self._sentence_vectors(block).sum(axis=0) for block in blocks)
+            self.mean_sentence_vector = vector_sum / encoded_count
+            subject_vectors = self._encode([subject.name(inputs.language) for subject in self.subjects])
             for block in blocks:
-                self.cosines[block] = self._centred_sentences(block) @ subjects.T
+                self.cosines[block] = self._centred_vectors(block) @ subject_vectors.T
         self.votes = np.concatenate([self._find_votes(self.cosines[block]) for block in blocks])
 
     def _sentence_vectors(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
-        sentences = self.inputs.sentences
-        return np.asarray(np.zeros((0, 0)) if sentences is None else sentences[rows], dtype=np.float32)
+        """Returns the sentence vectors of some titles; an empty array without a sentence encoder."""
+        vectors = self.inputs.sentence_vectors
+        return np.asarray(np.zeros((0, 0)) if vectors is None else vectors[rows], dtype=np.float32)
 
-    def _centred_sentences(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
+    def _centred_vectors(self, rows: Any) -> Float32[np.ndarray, "rows features"]:
         """Returns the sentence vectors of some titles minus the mean over all titles, with unit norm."""
-        sentences = self._sentence_vectors(rows)
-        return unit_rows(np.where(sentences.any(axis=1, keepdims=True), sentences - self.mean, 0))
+        vectors = self._sentence_vectors(rows)
+        return unit_rows(np.where(vectors.any(axis=1, keepdims=True), vectors - self.mean_sentence_vector, 0))
 
     def _find_votes(self, cosines: Float32[np.ndarray, "rows subjects"]) -> Bool[np.ndarray, "rows subjects"]:
         """Returns a mask of the subjects for which each title votes, from the cosines of titles and subjects.
 
-        Among subjects with the same broader subject, a title votes for the one with the largest cosine if
-        this cosine is at least MIN_VOTE_COSINE.
+        Among the subjects that have the same broader subject, a title votes for the subject with the largest
+        cosine if this cosine is at least MIN_VOTE_COSINE.
         """
         votes = np.zeros(cosines.shape, dtype=bool)
-        groups = ["Fiction" if subject.general in FICTION else subject.general for subject in self.subjects]
+        broader_keys = [subject.broader_key for subject in self.subjects]
+        groups = ["Fiction" if key in FICTION else key for key in broader_keys]
         for group in set(groups):
             columns = np.flatnonzero([name == group for name in groups])
             votes[np.arange(len(cosines)), columns[cosines[:, columns].argmax(axis=1)]] = True
@@ -149,22 +153,27 @@ class Candidates:
     def _encode(self, texts: Sequence[str]) -> Float[np.ndarray, "texts features"]:
         """Returns centred sentence vectors of the texts, with unit norm."""
         assert self.inputs.encode is not None
-        return unit_rows(np.asarray(self.inputs.encode(texts), dtype=np.float32) - self.mean)
+        vectors = np.asarray(self.inputs.encode(texts), dtype=np.float32)
+        return unit_rows(vectors - self.mean_sentence_vector)
 
-    def find_subjects(self, members: Int[np.ndarray, " members"], factor: float = 1.0) -> list[Candidate]:
+    def find_subjects(
+        self, members: Int[np.ndarray, " members"], threshold_factor: float = 1.0
+    ) -> list[Candidate]:
         """Returns the subjects that enough titles of a cluster contain or vote for.
 
         Args:
             members: Row numbers of the cluster's titles.
-            factor: Multiplies all thresholds; a factor below 1 gives more subjects.
+            threshold_factor: Multiplies all thresholds; a factor below 1 gives more subjects.
         """
-        is_contained, votes = self.title_subjects[members], self.votes[members]
-        shares, cosines = is_contained.mean(axis=0), self.cosines[members].mean(axis=0)
+        has_subject, votes = self.title_subjects[members], self.votes[members]
+        shares, cosines = has_subject.mean(axis=0), self.cosines[members].mean(axis=0)
         lifts = shares / self.subject_shares
-        parents = np.array([subject.general != "" for subject in self.subjects]) * cosines[self.broader]
-        by_votes = votes.sum(axis=0) >= max(factor * VOTE_SHARE * len(members) + 1, MIN_VOTES)
-        by_votes &= (cosines >= factor * MIN_MEAN_COSINE) & (cosines >= factor * BROADER_RATIO * parents)
-        by_category = (shares >= factor * SUBJECT_SHARE) & (lifts > 1)
+        has_broader = np.array([subject.broader_key != "" for subject in self.subjects])
+        broader_cosines = has_broader * cosines[broader_indices()]
+        by_votes = votes.sum(axis=0) >= max(threshold_factor * VOTE_SHARE * len(members) + 1, MIN_VOTES)
+        by_votes &= cosines >= threshold_factor * MIN_MEAN_COSINE
+        by_votes &= cosines >= threshold_factor * BROADER_RATIO * broader_cosines
+        by_category = (shares >= threshold_factor * SUBJECT_SHARE) & (lifts > 1)
         by_category &= cosines >= MIN_MEAN_COSINE / 3 * self.uses_cosines
         scores = shares * np.log(np.maximum(lifts, 1)) + COSINE_WEIGHT * np.maximum(cosines, 0)
         candidates = []
@@ -173,18 +182,18 @@ class Candidates:
             candidates.append(
                 Candidate(
                     text=subject.name(self.inputs.language),
-                    rows=frozenset(members[is_contained[:, index]].tolist()),
+                    rows=frozenset(members[has_subject[:, index]].tolist()),
                     score=round(float(scores[index]), 6),
                     share=float(shares[index]),
                     key=subject.key,
-                    general=subject.general,
+                    broader_key=subject.broader_key,
                     cosine=float(cosines[index]) if by_votes[index] else 0.0,
                 )
             )
         return candidates
 
     def find_phrases(self, members: Int[np.ndarray, " members"]) -> list[Candidate]:
-        """Returns phrases that are frequent in a cluster, in titles of several shows, and rare elsewhere."""
+        """Returns the phrases that are frequent in a cluster and in several shows, but rare in the guide."""
         min_count = max(MIN_SHOWS, math.ceil(PHRASE_SHARE * len(members)))
         scored_phrases = []
         for phrase, rows in self.phrases.find_shared(members.tolist(), min_count).items():
@@ -194,25 +203,27 @@ class Candidates:
                 score = share * math.log(lift) * (1 if len(phrase) > 1 else WORD_WEIGHT)
                 scored_phrases.append((-round(score, 9), phrase, rows))
         best = sorted(scored_phrases)[:MAX_PHRASES]
-        texts = [self.phrases.most_common_form(phrase, rows) for _, phrase, rows in best]
-        bonuses = [0.0] * len(best)
+        texts = [self.phrases.most_common_spelling(phrase, rows) for _, phrase, rows in best]
+        cosine_scores = [0.0] * len(best)
         if best and self.uses_cosines:
-            cosines = self._encode(texts) @ self._centred_sentences(members).mean(axis=0)
-            bonuses = [COSINE_WEIGHT * float(cosine) for cosine in cosines]
+            cosines = self._encode(texts) @ self._centred_vectors(members).mean(axis=0)
+            cosine_scores = [COSINE_WEIGHT * float(cosine) for cosine in cosines]
         return [
-            Candidate(text, frozenset(rows), round(bonus - negative_score, 6), len(rows) / len(members))
-            for text, (negative_score, _, rows), bonus in zip(texts, best, bonuses, strict=True)
+            Candidate(
+                text, frozenset(rows), round(cosine_score - negative_score, 6), len(rows) / len(members)
+            )
+            for text, (negative_score, _, rows), cosine_score in zip(texts, best, cosine_scores, strict=True)
         ]
 
     def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:
-        """Returns names of channels, or prefixes of names, and the share of the cluster's titles on each.
+        """Returns names of channels, or prefixes of names, with the share of the cluster's titles on each.
 
-        The channel with the most titles is first. Each further channel airs titles that are not on the
-        previous channels.
+        The channel with the most titles is first. A channel is omitted if nearly all of its titles also air
+        on a channel before it.
         """
         cluster_subjects = self.title_subjects[members].mean(axis=0) >= SUBJECT_SHARE
         cluster_subjects |= self.cosines[members].mean(axis=0) >= MIN_MEAN_COSINE / 2
-        airing: dict[str, set[int]] = {}  # rows of the titles that a channel airs
+        titles_on: dict[str, set[int]] = {}  # rows of the titles that air on a channel, by prefix of its name
         rows: list[int] = members.tolist()
         for row in rows:
             for channel in self.inputs.channels[row]:
@@ -220,14 +231,14 @@ class Candidates:
                 # A channel named after another subject is no candidate: NBC Sports for a cluster of news.
                 if not subjects.any() or (subjects & cluster_subjects).any():
                     for prefix in _channel_prefixes(channel):
-                        airing.setdefault(prefix, set()).add(row)
-        names = sorted(airing, key=lambda name: (-len(airing[name]), name))
+                        titles_on.setdefault(prefix, set()).add(row)
+        names = sorted(titles_on, key=lambda name: (-len(titles_on[name]), name))
         channels = []
-        while names and len(airing[names[0]]) >= CHANNEL_SHARE * len(members):
-            titles = airing[names[0]]
-            similar_names = [name for name in names if len(airing[name] & titles) >= OVERLAP * len(titles)]
+        while names and len(titles_on[names[0]]) >= CHANNEL_SHARE * len(members):
+            titles = titles_on[names[0]]
+            similar_names = [name for name in names if len(titles_on[name] & titles) >= OVERLAP * len(titles)]
             channels.append((_common_name(similar_names), len(titles) / len(members)))
-            names = [name for name in names if len(airing[name] & titles) < OVERLAP * len(airing[name])]
+            names = [name for name in names if len(titles_on[name] & titles) < OVERLAP * len(titles_on[name])]
         return channels
 
     def _channel_subjects(self, channel: str) -> Bool[np.ndarray, " subjects"]:
@@ -244,11 +255,11 @@ def _common_name(names: Sequence[str]) -> str:
 
     This is the longest prefix of most of the names or, if they have no common prefix, the shortest name.
     """
-    complete_names = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
-    counts = {name: sum(other.startswith(f"{name} ") for other in complete_names) for name in names}
-    max_count = max(counts.values())
+    complete_names = [name for name in names if not any(longer.startswith(f"{name} ") for longer in names)]
+    longer_counts = {name: sum(full.startswith(f"{name} ") for full in complete_names) for name in names}
+    max_count = max(longer_counts.values())
     if max_count > 1:
-        return max((name for name in names if counts[name] == max_count), key=len)
+        return max((name for name in names if longer_counts[name] == max_count), key=len)
     return min(complete_names, key=lambda name: (len(name), name))
 
 
@@ -258,7 +269,7 @@ def _channel_prefixes(channel: str) -> tuple[str, ...]:
 
     For "3ABN Latino HD", these are "3ABN" and "3ABN Latino".
     """
-    words = (_SUFFIXES.sub("", channel).strip(" -") or channel).split()
+    words = (_CHANNEL_SUFFIXES.sub("", channel).strip(" -") or channel).split()
     can_end = [len(word) > 1 and not word.islower() for word in words[:-1]] + [True]
     prefixes = [" ".join(words[: index + 1]) for index in range(len(words)) if can_end[index]]
     return tuple(prefix for prefix in prefixes if len(prefix) > 2 and prefix.casefold() not in _GENERIC_WORDS)

@@ -1,14 +1,15 @@
 """Clusters titles by DBSCAN: dense regions become clusters, and titles outside of them are noise.
 
 Two titles are *near* if their cosine distance is at most eps. A title is *core* if at least ``min_samples``
-titles, including itself, are near it. Clusters are the connected components of near core titles. Another
-title that is near a core title belongs to the cluster of its nearest core title or, in a tie, the one with
-the lowest id; all further titles are noise. The cosines of all pairs are computed in tiles, so that memory is
-linear in the number of titles.
+titles, including itself, are near it. Clusters are the connected components of near core titles. A title that
+is not core, but near a core title, belongs to the cluster of its nearest core title (in a tie, the core title
+with the lowest id). All other titles are noise. The cosines of all pairs are computed in tiles, so that
+memory is linear in the number of titles.
 
-By default, eps is the knee of the k-distance curve, the sorted distances of titles to their k-th neighbour.
-In high dimensions, the curve often has no clear knee, and one cluster would contain most titles. In this
-case, eps is the value that maximizes the number of titles outside the largest cluster.
+By default, eps is the knee of the k-distance curve, which consists of the sorted distances of titles to their
+k-th neighbour. In high dimensions, the curve often has no clear knee, and one cluster would contain most
+titles. In this case, eps is the value that maximizes the number of clustered titles outside the largest
+cluster.
 
 References: M. Ester, H.-P. Kriegel, J. Sander, X. Xu, A density-based algorithm for discovering clusters in
 large spatial databases with noise, KDD 1996; for the knee, V. Satopää, J. Albrecht, D. Irwin, B. Raghavan,
@@ -27,14 +28,14 @@ from tasks.form import configurable, setting
 from tasks.neighbours.rescoring import DECIMALS, exact_cosines, find_pairs_within
 from tasks.neighbours.similarity import nonzero_rows
 
-MAX_PENDING = 1 << 21  # buffered pairs, 8 bytes each, before components are merged
-ROUNDING = 1e-9  # added to eps so that float32 rounding does not exclude the title at eps
-EPS_CANDIDATES = 40  # values of eps on the curve for which components are computed
+MAX_PENDING = 1 << 21  # maximum number of pairs, 8 bytes each, that are buffered until components are merged
+ROUNDING = 1e-9  # added to eps so that rounding to float32 does not exclude a title at distance eps
+EPS_CANDIDATES = 40  # number of values of eps on the curve for which components are computed
 
 
 @configurable
 class DBSCAN:
-    """Strategy: clusters titles by DBSCAN. Titles outside of dense regions are noise."""
+    """Strategy: clusters titles by DBSCAN; titles outside of dense regions are noise."""
 
     name: Literal["dbscan"] = "dbscan"
     neighbours: int = setting(
@@ -56,7 +57,7 @@ class DBSCAN:
             distance_column(self.neighbours, self.min_samples)
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
-        """Clusters the titles. ``neighbours`` are used only to suggest eps, and ``seed`` is ignored."""
+        """Clusters the titles. ``neighbours`` is used only to suggest eps, and ``seed`` is ignored."""
         eps = suggest_eps(neighbours, self.min_samples) if self.eps is None else self.eps
         labels, has_vector = density_clusters(vectors, eps, self.min_samples), nonzero_rows(vectors)
         note = f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else ""
@@ -70,71 +71,76 @@ def density_clusters(
 ) -> Int[np.ndarray, " titles"]:
     """Returns the DBSCAN cluster of each title, int64, or -1 for noise.
 
-    Clusters are numbered by their first core title. ``vectors`` have unit norm or are zero (noise), and
-    ``eps`` is a cosine distance.
+    The number of a cluster is the row of its first core title among the nonzero rows of ``vectors``.
+
+    Args:
+        vectors: Vectors of titles, unit norm or zero; titles with a zero vector are noise.
+        eps: Maximum cosine distance of near titles.
+        min_samples: Minimum number of titles near a core title, including itself.
     """
     labels = np.full(len(vectors), -1, dtype=np.int64)
     nonzero_ids = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[nonzero_ids]
-    links = NearPairs(len(points), max(min_samples, 1))
+    near_pairs = NearPairs(len(points), max(min_samples, 1))
     for first_row, first_column, rows, columns in find_pairs_within(points, 1.0 - eps):
         for first, near_ids in ((first_row, rows), (first_column, columns))[: 1 + (first_column > first_row)]:
             counts = np.bincount(near_ids)
-            links.counts[first : first + len(counts)] += counts
-        links.add(rows + first_row, columns + first_column)
-    core, components, (border, near_ids) = links.finish()
-    labels[nonzero_ids[core]] = components[core]
-    if len(border):
-        cosines = exact_cosines(points[border], points[near_ids])
-        order = np.lexsort((near_ids, -np.round(cosines, DECIMALS), border))
-        border, near_ids = border[order], near_ids[order]
-        run_starts = np.flatnonzero(np.diff(border, prepend=-1))
-        labels[nonzero_ids[border[run_starts]]] = components[near_ids[run_starts]]
+            near_pairs.near_counts[first : first + len(counts)] += counts
+        near_pairs.add(rows + first_row, columns + first_column)
+    is_core, components, (border_ids, core_ids) = near_pairs.finish()
+    labels[nonzero_ids[is_core]] = components[is_core]
+    if len(border_ids):
+        cosines = exact_cosines(points[border_ids], points[core_ids])
+        order = np.lexsort((core_ids, -np.round(cosines, DECIMALS), border_ids))
+        border_ids, core_ids = border_ids[order], core_ids[order]
+        run_starts = np.flatnonzero(np.diff(border_ids, prepend=-1))
+        labels[nonzero_ids[border_ids[run_starts]]] = components[core_ids[run_starts]]
     return labels
 
 
 class NearPairs:
     """Collects pairs of near titles in bounded memory and merges core titles into components.
 
-    The caller updates ``counts``, the number of near titles of each title found so far. A pair of two core
-    titles merges their components and is dropped. A pair with a title that is not yet core is buffered. Such
-    a title has fewer than min_samples pairs, so for any eps, at most min_samples pairs per title are
-    buffered, plus ``MAX_PENDING`` unprocessed pairs.
+    The caller updates ``near_counts``, the number of near titles that were found of each title. If both
+    titles of a pair are core, their components are merged and the pair is dropped. Otherwise, the pair is
+    buffered. A title that is not core has fewer than min_samples pairs, so for any eps, at most min_samples
+    pairs per title are buffered, in addition to ``MAX_PENDING`` unprocessed pairs.
     """
 
     def __init__(self, titles: int, min_samples: int) -> None:
-        self.counts = np.zeros(titles, dtype=np.int64)
+        self.near_counts = np.zeros(titles, dtype=np.int64)
         self.components = np.arange(titles, dtype=np.int32)
         self.min_samples = min_samples
         self.pending = [np.zeros((2, 0), np.int32)]
-        self.pending_pairs, self.limit = 0, MAX_PENDING
+        self.pending_count, self.max_pending = 0, MAX_PENDING
 
     def add(self, left: np.ndarray, right: np.ndarray) -> None:
         """Adds pairs of near titles. A pair may occur twice; a pair of a title with itself is ignored."""
         self.pending.append(np.stack([left, right])[:, left != right].astype(np.int32))
-        self.pending_pairs += self.pending[-1].shape[1]
-        if self.pending_pairs > self.limit:
+        self.pending_count += self.pending[-1].shape[1]
+        if self.pending_count > self.max_pending:
             self._merge_pending()
-            self.limit = 2 * self.pending_pairs + MAX_PENDING
+            self.max_pending = 2 * self.pending_count + MAX_PENDING
 
     def _merge_pending(self) -> np.ndarray:
         """Merges the components of all pairs of core titles in the buffer; returns a mask of core titles."""
-        core = self.counts >= self.min_samples
+        is_core = self.near_counts >= self.min_samples
         pairs = np.concatenate(self.pending, axis=1)
-        both_core = core[pairs].all(axis=0)
+        both_core = is_core[pairs].all(axis=0)
         self.components = merge_components(self.components, *self.components[pairs[:, both_core]])
         self.pending = [pairs[:, ~both_core]]
-        self.pending_pairs = self.pending[0].shape[1]
-        return core
+        self.pending_count = self.pending[0].shape[1]
+        return is_core
 
     def finish(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns the mask of core titles, the component of each title, and the border pairs.
 
-        A border pair consists of a title that is not core and a near core title.
+        A border pair, a column of the array, consists of a title that is not core and a near core title.
         """
-        core = self._merge_pending()
+        is_core = self._merge_pending()
         directed_pairs = np.concatenate([self.pending[0], self.pending[0][::-1]], axis=1)
-        return core, self.components, directed_pairs[:, ~core[directed_pairs[0]] & core[directed_pairs[1]]]
+        is_border = ~is_core[directed_pairs[0]] & is_core[directed_pairs[1]]
+        return is_core, self.components, directed_pairs[:, is_border]
 
 
 def merge_components(
@@ -161,21 +167,26 @@ def distance_column(available: int, min_samples: int) -> int:
 
     The title itself is one of the min_samples titles, and columns count from 0.
 
+    Args:
+        available: Number of columns of the ``Neighbours``.
+        min_samples: Minimum number of titles near a core title, including itself.
+
     Raises:
-        ValueError: The neighbours have too few columns.
+        ValueError: ``available`` is too small.
     """
-    if available < (neighbour_count := max(min_samples - 1, 1)):
+    if available < (needed := max(min_samples - 1, 1)):
         raise ValueError(
-            f"min_samples {min_samples} needs {neighbour_count} neighbours of each title to suggest "
+            f"min_samples {min_samples} needs {needed} neighbours of each title to suggest "
             f"eps, but {available} are kept. Raise neighbours, or set eps."
         )
-    return neighbour_count - 1
+    return needed - 1
 
 
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarray, " titles"]:
-    """Returns the smallest eps at which each title is core, ascending.
+    """Returns, for each title, the smallest eps with which it is core; the values are sorted, ascending.
 
-    This is the distance to the (min_samples - 1)-th nearest title. Titles with fewer neighbours are omitted.
+    This eps is the distance to the (min_samples - 1)-th nearest title. Titles with fewer neighbours are
+    omitted.
     """
     column = distance_column(neighbours.ids.shape[1], min_samples)
     has_neighbour = neighbours.ids[:, column] >= 0
@@ -185,8 +196,8 @@ def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarr
 def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
     """Suggests eps: the knee of the k-distance curve, unless one cluster would contain most titles.
 
-    In this case, returns the eps that maximizes the number of titles outside the largest cluster. Clusters
-    are approximated by connecting core titles with the core titles among their nearest titles.
+    In this case, returns the eps that maximizes the number of core titles outside the largest cluster.
+    Clusters are approximated: core titles are connected only with the core titles among their nearest titles.
     """
     curve = k_distance_curve(neighbours, min_samples)
     if not len(curve):
@@ -194,11 +205,11 @@ def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
     knee_eps = find_knee(curve)
     quantiles = np.quantile(curve, np.linspace(0.01, 1, EPS_CANDIDATES)) + ROUNDING
     candidates = np.unique(np.append(quantiles, knee_eps))
-    clustered_counts, largest_sizes = component_sizes(neighbours, min_samples, candidates)
+    core_counts, largest_sizes = component_sizes(neighbours, min_samples, candidates)
     largest_at_knee = largest_sizes[np.searchsorted(candidates, knee_eps)]
-    if largest_at_knee <= COLLAPSED_SHARE * len(curve) or (clustered_counts == largest_sizes).all():
+    if largest_at_knee <= COLLAPSED_SHARE * len(curve) or (core_counts == largest_sizes).all():
         return knee_eps
-    return float(np.clip(candidates[int((clustered_counts - largest_sizes).argmax())], 0, 2))
+    return float(np.clip(candidates[int((core_counts - largest_sizes).argmax())], 0, 2))
 
 
 def component_sizes(
@@ -206,32 +217,34 @@ def component_sizes(
 ) -> tuple[Int[np.ndarray, " candidates"], Int[np.ndarray, " candidates"]]:
     """Returns, for each candidate, the number of core titles and the size of the largest component.
 
-    ``candidates`` are values of eps, in ascending order.
+    ``candidates`` has values of eps in ascending order.
     """
     titles, width = neighbours.ids.shape
     column = distance_column(width, min_samples)
     distances = 1.0 - neighbours.cosines.astype(np.float64)
-    core_eps = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)  # makes a title core
+    # the smallest eps with which a title is core, and with which a pair of titles is connected
+    core_eps = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)
     left = np.repeat(np.arange(titles, dtype=np.int32), width)
     right = neighbours.ids.reshape(-1).astype(np.int32)
-    min_eps = np.maximum(np.maximum(core_eps[left], core_eps[right]), distances.reshape(-1))  # links a pair
-    step = np.searchsorted(candidates, np.where(right >= 0, min_eps, np.inf))
-    order = np.argsort(step, kind="stable")
-    ends = np.searchsorted(step[order], np.arange(len(candidates)), side="right")
+    pair_eps = np.maximum(np.maximum(core_eps[left], core_eps[right]), distances.reshape(-1))
+    first_candidate = np.searchsorted(candidates, np.where(right >= 0, pair_eps, np.inf))
+    order = np.argsort(first_candidate, kind="stable")
+    ends = np.searchsorted(first_candidate[order], np.arange(len(candidates)), side="right")
     components = np.arange(titles, dtype=np.int32)
-    clustered, largest = np.zeros(len(candidates), dtype=np.int64), np.zeros(len(candidates), dtype=np.int64)
-    for number, edges in enumerate(np.split(order, ends)[:-1]):
-        components = merge_components(components, components[left[edges]], components[right[edges]])
-        core = core_eps <= candidates[number]
-        clustered[number] = core.sum()
-        largest[number] = np.bincount(components[core], minlength=1).max()
-    return clustered, largest
+    core_counts, largest_sizes = np.zeros((2, len(candidates)), dtype=np.int64)
+    for number, pairs in enumerate(np.split(order, ends)[:-1]):
+        components = merge_components(components, components[left[pairs]], components[right[pairs]])
+        is_core = core_eps <= candidates[number]
+        core_counts[number] = is_core.sum()
+        largest_sizes[number] = np.bincount(components[is_core], minlength=1).max()
+    return core_counts, largest_sizes
 
 
 def find_knee(curve: Float[np.ndarray, " titles"]) -> float:
     """Returns the knee of an ascending curve: the value farthest below the line between its end points.
 
-    Both axes are scaled to 0..1 first. Returns the median of a curve that is nowhere below the line.
+    First, both axes are scaled to the range from 0 to 1. If the curve is nowhere below the line, the median
+    of the curve is returned.
     """
     height = curve[-1] - curve[0]
     depth = np.linspace(0, 1, len(curve)) - (curve - curve[0]) / (height or 1.0)

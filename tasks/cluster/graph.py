@@ -10,7 +10,7 @@ import numpy as np
 
 from tasks.compiled import compiled
 
-MAX_PAIRS = 2**31  # maximum number of pairs, whose two directions are numbered by uint32
+MAX_PAIRS = 2**31  # maximum number of pairs, because uint32 numbers both directions of all pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,12 +18,13 @@ class Neighbours:
     """Ids and cosines of the k nearest titles of each title."""
 
     ids: np.ndarray  # row numbers of the nearest titles (titles, k), nearest first, padded with -1
-    cosines: np.ndarray  # their cosine similarities, float32 (titles, k)
+    cosines: np.ndarray  # cosine similarities of ``ids``, float32 (titles, k)
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 2 or self.ids.shape != self.cosines.shape:
             raise ValueError(
-                f"ids and cosines must both be (titles, k), got {self.ids.shape} and {self.cosines.shape}"
+                f"ids and cosines must both have shape (titles, k), got {self.ids.shape} and "
+                f"{self.cosines.shape}"
             )
 
     def __len__(self) -> int:
@@ -90,9 +91,9 @@ def symmetric_graph(titles: int, sources: np.ndarray, targets: np.ndarray, weigh
 
 @no_type_check
 def _symmetric(titles, sources, targets, weights):
-    """Sorts all pairs, in both directions, by source and target with a counting sort.
+    """Sorts the pairs, in both directions, by source and target, and returns the fields of Graph.
 
-    For a million titles with 25 neighbours this needs 1 GB of memory; an argsort needed 2.5 GB.
+    For a million titles with 25 neighbours, the counting sort needs 1 GB of memory; an argsort needed 2.5 GB.
     """
     pairs = len(sources)
     begins = np.zeros(titles + 1, dtype=np.int64)
@@ -138,12 +139,12 @@ def _symmetric(titles, sources, targets, weights):
 def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
     """Computes how many neighbours each title and each of its neighbours have in common (Jaccard index).
 
-    The set of a title consists of its neighbours and the title itself. The index is the size of the
-    intersection of two sets divided by the size of their union. It is low for hubs, which have few neighbours
-    in common with any title.
+    The set of a title consists of its neighbours and the title itself. The Jaccard index of two titles is the
+    size of the intersection of their sets divided by the size of the union. It is low for hubs, which have
+    few neighbours in common with any title.
 
     Returns:
-        Jaccard indices, float32 (titles, k), 0 where there is no neighbour.
+        Jaccard indices, float32 (titles, k); 0 for missing neighbours.
 
     References: R. A. Jarvis, E. A. Patrick, Clustering using a similarity measure based on shared near
     neighbors, IEEE Transactions on Computers 1973.

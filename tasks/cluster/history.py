@@ -1,10 +1,10 @@
-"""Assigns an identity to each cluster, so that it keeps its number and colour from run to run.
+"""Assigns an identity to each cluster, so that the cluster keeps its number and colour from run to run.
 
-The id of a cluster is its rank by size, which changes between runs. Its *identity* is that of the cluster of
-the previous run with which it has the most titles in common. These must be more than half of the titles of
-the smaller cluster, counting only titles that occur in both runs. Each identity is assigned once, to the pair
-with the largest overlap first. All other clusters get new identities, and the first free colours of the
-palette.
+The id of a cluster is its rank by size, which changes between runs. A cluster takes over the *identity* of
+the cluster of the previous run with which it has the most titles in common. The common titles must be more
+than half of the titles of the smaller cluster, counting only titles that occur in both runs. Pairs of
+clusters are matched in the order of their number of common titles, and an identity is assigned only once. All
+other clusters get new identities and the first free colours of the palette.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MIN_SHARE = 0.5  # minimum overlap, as a share of the titles of the smaller clus
 
 @dataclass(frozen=True)
 class Identity:
-    """Number and colour by which users recognize a cluster; they stay the same from run to run."""
+    """Number and colour by which users recognize a cluster in several runs."""
 
     identity: int
     colour: int  # position in the palette, from 0
@@ -37,14 +37,15 @@ def keep_identities(
     Args:
         shows: Show key of each title.
         clusters: Cluster of each title; -1 is noise.
-        previous: Cluster by show key, of the clustered titles of the previous run.
-        previous_identities: Identity of each previous cluster.
-        next_identity: First unused number.
+        previous: Maps the show keys of the clustered titles of the previous run to clusters; None without a
+            previous run.
+        previous_identities: Identity of each cluster of the previous run.
+        next_identity: First unused number of an identity.
 
     Returns:
-        The identity of each cluster; the next unused number; and, among the titles that were in a cluster of
-        the previous run and still exist, the share that is in a cluster with the same identity (None if
-        there are no such titles).
+        The identity of each cluster; the first number that is still unused; and the share of titles that
+        stayed in a cluster with the same identity, among the titles of this run that were in a cluster of
+        the previous run (None if there are no such titles).
     """
     count = int(clusters.max(initial=-1)) + 1
     previous_clusters = np.array([(previous or {}).get(show, -1) for show in shows], dtype=np.int64)
@@ -53,18 +54,22 @@ def keep_identities(
     pairs, sizes = np.unique(cluster_pairs, axis=1, return_counts=True)
     new_sizes = np.bincount(clusters[in_both], minlength=count)
     old_sizes = np.bincount(previous_clusters[previous_clusters >= 0], minlength=len(previous_identities))
-    matches: dict[int, int] = {}
-    stayed = 0
+    predecessors: dict[int, int] = {}  # cluster of the previous run by cluster of this run
+    stayed_count = 0
     for index in np.lexsort((pairs[1], pairs[0], -sizes)).tolist():
-        cluster, old = pairs[:, index].tolist()
-        is_majority = sizes[index] > MIN_SHARE * min(new_sizes[cluster], old_sizes[old])
-        if is_majority and cluster not in matches and old not in matches.values():
-            matches[cluster] = old
-            stayed += int(sizes[index])
-    used_colours = {previous_identities[old].colour for old in matches.values()}
+        cluster, old_cluster = pairs[:, index].tolist()
+        is_majority = sizes[index] > MIN_SHARE * min(new_sizes[cluster], old_sizes[old_cluster])
+        if is_majority and cluster not in predecessors and old_cluster not in predecessors.values():
+            predecessors[cluster] = old_cluster
+            stayed_count += int(sizes[index])
+    used_colours = {previous_identities[old_cluster].colour for old_cluster in predecessors.values()}
     free_colours = (colour for colour in range(count + len(used_colours)) if colour not in used_colours)
-    new_ids = (Identity(number, next(free_colours)) for number in range(next_identity, next_identity + count))
-    predecessors = (matches.get(cluster) for cluster in range(count))
-    identities = [next(new_ids) if old is None else previous_identities[old] for old in predecessors]
-    remaining = int((previous_clusters >= 0).sum())
-    return identities, next_identity + count - len(matches), stayed / remaining if remaining else None
+    identities = []
+    for cluster in range(count):
+        if cluster in predecessors:
+            identities.append(previous_identities[predecessors[cluster]])
+        else:
+            identities.append(Identity(next_identity, next(free_colours)))
+            next_identity += 1
+    clustered_before = int((previous_clusters >= 0).sum())
+    return identities, next_identity, stayed_count / clustered_before if clustered_before else None

@@ -3,9 +3,10 @@
 A name consists of a *general part* ("Football") and up to two *specific parts* ("Premier League"). The
 general part is the narrowest subject that most of the titles have, such as "True crime" instead of
 "Documentary". A specific part is a narrower subject, a phrase in titles of several shows, or the channel that
-airs most of the titles (tasks/cluster/candidates.py). If none of these covers enough titles, the name is only
-the general part. Names are unique: if another cluster has the name, a channel, a further part or the title of
-a central programme is added. If nothing distinguishes a subcluster from the others, its name is "".
+airs most of the titles (tasks/cluster/candidates.py). If no specific part covers enough titles, the name
+consists of the general part alone. Names of clusters are unique: if another cluster already has a name, a
+channel, a further specific part, or a title in quotation marks is added. A subcluster that nothing
+distinguishes from the other subclusters of its cluster has no name ("").
 """
 
 import itertools
@@ -16,17 +17,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from storage.shapes import Float, Int
-from tasks.cluster.candidates import GENERAL_COSINE, MAJORITY, MIN_VOTE_COSINE, Candidate, Candidates
+from tasks.cluster.candidates import GENERAL_COSINE, MAJORITY, MIN_VOTE_COSINE, Candidate, CandidateFinder
 from tasks.cluster.partition import titles_by_cluster
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
-PLURALITY = 0.33  # minimum share of titles with the general part, if no other subject has half as many
-TIE_SHARE = 0.98  # broad subjects with this fraction of the largest share are compared by score
-NARROWER_SHARE = 0.8  # a narrower subject is preferred if it has this fraction of the broader one's titles
-FILM_SHARE = 0.6  # a cluster of fiction is named Films if this share of its titles are probably films
+PLURALITY = 0.33  # minimum share of titles with the general part, if no other subject has half of this share
+TIE_SHARE = 0.98  # broad subjects with at least this fraction of the largest share are compared by score
+NARROWER_SHARE = 0.8  # a narrower subject is preferred if this fraction of the broader one's titles have it
+FILM_SHARE = 0.6  # a cluster of fiction is named Films if at least this share of its titles are films
 CHANNEL_MAJORITY = 0.5  # minimum share of the titles that air on a channel that is part of the name
-CATEGORY_SHARE = 0.3  # minimum share of titles with a subject as category, if its cosine is too low
+CATEGORY_SHARE = 0.3  # minimum share of titles with a subject that is a part without a general part before it
 RELAXED_FACTOR = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
 MIN_SCORE_RATIO = 0.4  # minimum score of a further part, divided by the score of the best part
 MAX_PARTS = 2  # maximum number of specific parts
@@ -34,32 +35,32 @@ MAX_PARTS = 2  # maximum number of specific parts
 
 @dataclass(frozen=True)
 class ClusterName:
-    """Name and description of one cluster; an entry of ``clusters.json`` or ``subclusters.json``."""
+    """Name and description of a cluster; an entry of ``clusters.json`` or ``subclusters.json``."""
 
     id: int  # number of the cluster, from 0
     name: str
     size: int  # number of titles
     titles: list[str]  # titles nearest to the mean vector of the cluster
-    label: str | None  # category of at least half of the titles; among similar shares, the rarest
-    label_share: float  # fraction of the titles that have this category
+    label: str | None  # category of at least half of the titles; None if there is none
+    label_share: float  # fraction of the titles that have the category ``label``
 
 
 def name_clusters(
-    candidates: Candidates,
+    finder: CandidateFinder,
     vectors: Float[np.ndarray, "titles dim"],
     clusters: Int[np.ndarray, " titles"],
     parents: Sequence[str] | None = None,
     *,
     central: int = 5,
 ) -> list[ClusterName]:
-    """Returns a unique name for each cluster, in the order of cluster numbers.
+    """Returns the name and the description of each cluster, in the order of cluster numbers.
 
     Args:
-        candidates: Finds candidates for the parts of names.
+        finder: Finds candidates for the parts of names.
         vectors: Vectors of titles, float32 (titles, dim), unit norm or zero.
         clusters: Cluster of each title, from 0 without gaps; -1 is noise.
-        parents: For subclusters, the name of the cluster that contains each. The name of a subcluster differs
-            from the name of its cluster and of the other subclusters of this cluster.
+        parents: Name of the cluster that contains each subcluster, if ``clusters`` are subclusters. The name
+            of a subcluster differs from the names of its cluster and of the other subclusters of the cluster.
         central: Number of central titles in the description of a cluster.
     """
     used_by_parent: dict[str, set[str]] = {}
@@ -67,41 +68,44 @@ def name_clusters(
     for number, members in enumerate(titles_by_cluster(clusters)):
         cosines = np.round(vectors[members] @ vectors[members].mean(axis=0), 6)
         order: list[int] = members[np.argsort(-cosines, kind="stable")[:central]].tolist()
-        nearest_titles = [candidates.inputs.titles[row] for row in order]
+        nearest_titles = [finder.inputs.titles[row] for row in order]
         parent = parents[number] if parents else ""
         used_names = used_by_parent.setdefault(parent, {parent})
-        options = _NameOptions(candidates, members)
+        options = _NameOptions(finder, members)
         ranked_names = itertools.chain(
-            options.describing_names(), [""] if parents else options.further_names(nearest_titles)
+            options.descriptive_names(), [""] if parents else options.distinguishing_names(nearest_titles)
         )
         name = next(name for name in ranked_names if not name or name not in used_names)
         used_names.add(name)
-        label, share = _main_category(candidates, members)
+        label, share = _main_category(finder, members)
         names.append(ClusterName(number, name, len(members), nearest_titles, label, share))
     return names
 
 
-def _main_category(candidates: Candidates, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
-    """Returns the category of most titles of a cluster and its share of titles; (None, 0) if none."""
+def _main_category(finder: CandidateFinder, members: Int[np.ndarray, " members"]) -> tuple[str | None, float]:
+    """Returns a category that most titles of a cluster have, and its share of the titles, or (None, 0).
+
+    Among categories that are nearly as frequent in the cluster, the rarest category in the guide is returned.
+    """
     rows: list[int] = members.tolist()
-    votes = Counter(label for row in rows for label in set(candidates.inputs.labels[row]))
-    min_count = max(NARROWER_SHARE * max(votes.values(), default=0), MAJORITY * len(members))
-    frequent_labels = [label for label, count in votes.items() if count >= min_count]
+    counts = Counter(label for row in rows for label in set(finder.inputs.labels[row]))
+    min_count = max(NARROWER_SHARE * max(counts.values(), default=0), MAJORITY * len(members))
+    frequent_labels = [label for label, count in counts.items() if count >= min_count]
     if not frequent_labels:
         return None, 0.0
-    label = min(frequent_labels, key=lambda label: (candidates.label_counts[label], label))
-    return label, votes[label] / len(members)
+    label = min(frequent_labels, key=lambda label: (finder.label_counts[label], label))
+    return label, counts[label] / len(members)
 
 
 class _NameOptions:
     """Possible names of one cluster, in order of preference."""
 
-    def __init__(self, candidates: Candidates, members: Int[np.ndarray, " members"]) -> None:
-        subjects, self.channels = candidates.find_subjects(members), candidates.find_channels(members)
-        general = _general_part(candidates, members, subjects)
-        # phrases in titles of films say nothing about their subject
+    def __init__(self, finder: CandidateFinder, members: Int[np.ndarray, " members"]) -> None:
+        subjects, self.channels = finder.find_subjects(members), finder.find_channels(members)
+        general = _general_part(finder, members, subjects)
+        # phrases in titles of films say nothing about the subject of the films
         is_films = general is not None and general.key == FILMS
-        phrases = [] if is_films else candidates.find_phrases(members)
+        phrases = [] if is_films else finder.find_phrases(members)
         if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"
             phrases = [phrase for phrase in phrases if len(words_of(phrase.text)) > 1]
         narrower_subjects = [subject for subject in subjects if _is_narrower(subject, general)]
@@ -110,14 +114,15 @@ class _NameOptions:
             general, narrower_subjects = best, []  # "Crime drama" instead of "Drama: Crime drama"
         self.general = general.text if general else ""
         self.parts = _select_parts([*narrower_subjects, *phrases], general)
-        weak_subjects = candidates.find_subjects(members, RELAXED_FACTOR)
-        weak_subjects = [subject for subject in weak_subjects if general and _is_narrower(subject, general)]
-        self.weak_parts = _select_parts(weak_subjects, general)
-        replacing = [subject for subject in weak_subjects if general and _repeats_word(subject, general)]
-        replacing = [subject for subject in replacing if subject.cosine >= MIN_VOTE_COSINE]
-        self.replacing = [subject.text for subject in sorted(replacing, key=lambda subject: -subject.score)]
+        rarer_subjects = finder.find_subjects(members, RELAXED_FACTOR)
+        rarer_subjects = [subject for subject in rarer_subjects if general and _is_narrower(subject, general)]
+        self.rarer_parts = _select_parts(rarer_subjects, general)
+        replacements = [subject for subject in rarer_subjects if general and _repeats_word(subject, general)]
+        replacements = [subject for subject in replacements if subject.cosine >= MIN_VOTE_COSINE]
+        replacements.sort(key=lambda subject: -subject.score)
+        self.general_replacements = [subject.text for subject in replacements]
 
-    def describing_names(self) -> Iterator[str]:
+    def descriptive_names(self) -> Iterator[str]:
         """Yields names that describe most of the titles, best first."""
         general, parts, best_parts = self.general, self.parts, self.parts[:MAX_PARTS]
         channels = [name for name, share in self.channels[:1] if share >= CHANNEL_MAJORITY]
@@ -133,15 +138,15 @@ class _NameOptions:
             yield _join(general, [name for name, _ in self.channels[:2]])
         yield _join(general, best_parts[:1])
 
-    def further_names(self, nearest_titles: list[str]) -> Iterator[str]:
-        """Yields an unlimited number of further names, if other clusters have the descriptive names.
+    def distinguishing_names(self, nearest_titles: list[str]) -> Iterator[str]:
+        """Yields an unlimited number of names, for the case that other clusters have the descriptive names.
 
-        ``nearest_titles`` are the most central titles of the cluster. The shortest may become a part.
+        ``nearest_titles`` are the most central titles of the cluster. The shortest of them may become a part.
         """
         best_parts = self.parts[:MAX_PARTS]
-        counts = (MAX_PARTS, 1) if self.weak_parts else ()
-        yield from (_join(self.general, self.weak_parts[:count]) for count in counts)
-        yield from self.replacing  # "World news" instead of "News: World news"
+        counts = (MAX_PARTS, 1) if self.rarer_parts else ()
+        yield from (_join(self.general, self.rarer_parts[:count]) for count in counts)
+        yield from self.general_replacements  # "World news" instead of "News: World news"
         yield from (_join_channel(self.general, best_parts[:1], name) for name, _ in self.channels)
         name_with_title = _join(self.general, [*best_parts, f"“{min(nearest_titles, key=len)}”"])
         yield name_with_title
@@ -149,28 +154,32 @@ class _NameOptions:
 
 
 def _general_part(
-    candidates: Candidates, members: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
+    finder: CandidateFinder, members: Int[np.ndarray, " members"], subjects: Sequence[Candidate]
 ) -> Candidate | None:
     """Returns the general part of a name, or None if no subject or category fits most of the titles."""
-    broad_subjects = [subject for subject in subjects if not subject.general]
+    broad_subjects = [subject for subject in subjects if not subject.broader_key]
     *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad_subjects)])
     if best < MAJORITY and (best < PLURALITY or best < 2 * second):
         broad_subjects = []
     general = _best_candidate(subject for subject in broad_subjects if subject.share >= TIE_SHARE * best)
-    mostly_films = candidates.inputs.films[members].mean() >= FILM_SHARE
+    mostly_films = finder.inputs.is_film[members].mean() >= FILM_SHARE
     if mostly_films and (general is None or general.key in FICTION):
-        fiction = [subject.rows for subject in subjects if {subject.key, subject.general} & FICTION]
+        fiction = [subject.rows for subject in subjects if {subject.key, subject.broader_key} & FICTION]
         rows = frozenset().union(*fiction)
         if len(rows) >= MAJORITY * len(members):
-            subject = next(subject for subject in candidates.subjects if subject.key == FILMS)
-            return Candidate(subject.name(candidates.inputs.language), rows, 0.0, 1.0, FILMS)
-    narrow = [subject for subject in subjects if subject.general and subject.share >= MAJORITY]
+            subject = next(subject for subject in finder.subjects if subject.key == FILMS)
+            return Candidate(subject.name(finder.inputs.language), rows, 0.0, 1.0, FILMS)
+    narrow_subjects = [subject for subject in subjects if subject.broader_key and subject.share >= MAJORITY]
     if general is not None:
-        narrow = [subject for subject in narrow if subject.general == general.key]
-        narrow = [subject for subject in narrow if subject.share >= NARROWER_SHARE * general.share]
-    by_cosine = (subject for subject in subjects if subject.cosine >= GENERAL_COSINE)
-    best_subject = _best_candidate(narrow) or general or _best_candidate(by_cosine)
-    label, share = _main_category(candidates, members)
+        min_share = NARROWER_SHARE * general.share
+        narrow_subjects = [
+            subject
+            for subject in narrow_subjects
+            if subject.broader_key == general.key and subject.share >= min_share
+        ]
+    similar_subjects = (subject for subject in subjects if subject.cosine >= GENERAL_COSINE)
+    best_subject = _best_candidate(narrow_subjects) or general or _best_candidate(similar_subjects)
+    label, share = _main_category(finder, members)
     if best_subject is None and label is not None:
         return Candidate(label[:1].upper() + label[1:], frozenset(), 0.0, share)
     return best_subject
@@ -182,20 +191,24 @@ def _best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def _is_narrower(subject: Candidate, general: Candidate | None) -> bool:
-    """Whether a subject is narrower than the general part. Genres of fiction are narrower than Films."""
-    if general is None or not general.key:  # no general part, or a category that is not in the table
+    """Returns whether a subject is narrower than the general part of a name.
+
+    Every genre of fiction is narrower than Films. If there is no general part, or if it is a category that is
+    not in the table of subjects, all frequent subjects are narrower.
+    """
+    if general is None or not general.key:
         return subject.share >= CATEGORY_SHARE
     if subject.key == general.key:
         return False
     if general.key == FILMS:
-        return bool({subject.key, subject.general} & FICTION)
-    return subject.general == general.key
+        return bool({subject.key, subject.broader_key} & FICTION)
+    return subject.broader_key == general.key
 
 
 def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) -> list[str]:
-    """Selects the specific parts of a name and returns their texts, by descending score.
+    """Selects the specific parts of a name from candidates and returns their texts, by descending score.
 
-    Among the first two, subjects come before phrases. A candidate is omitted if
+    Among the first MAX_PARTS texts, subjects come before phrases. A candidate is omitted if
 
     - it repeats a word of the general part or of a part that was already selected,
     - more than half of its titles contain a part that was already selected, or
@@ -206,10 +219,10 @@ def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) ->
     covered_rows: set[int] = set()
     for candidate in sorted(candidates, key=lambda candidate: (-candidate.score, candidate.text)):
         words = [word.casefold() for word in words_of(candidate.text)]
-        repeats = any(_are_variants(word, used_word) for word in words for used_word in used_words)
-        redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered_rows) < len(candidate.rows)
+        repeats_word = any(_are_variants(word, used_word) for word in words for used_word in used_words)
+        is_redundant = bool(candidate.rows) and 2 * len(candidate.rows - covered_rows) < len(candidate.rows)
         is_weak = bool(selected) and candidate.score < MIN_SCORE_RATIO * selected[0].score
-        if not repeats and not redundant and not is_weak:
+        if not repeats_word and not is_redundant and not is_weak:
             selected.append(candidate)
             covered_rows |= candidate.rows
             used_words += words
@@ -218,14 +231,15 @@ def _select_parts(candidates: Sequence[Candidate], general: Candidate | None) ->
 
 
 def _repeats_word(subject: Candidate, general: Candidate) -> bool:
+    """Returns whether the text of a subject contains a word of the general part, or a variant of it."""
     words = [word.casefold() for word in words_of(subject.text)]
     return any(_are_variants(word, term.casefold()) for word in words for term in words_of(general.text))
 
 
 def _are_variants(word: str, other_word: str) -> bool:
-    """Whether two words are equal, or differ only by a suffix: "cook", "cooking".
+    """Returns whether two words are equal or differ only by a suffix, such as "cook" and "cooking".
 
-    The shorter word has at least four letters, and the suffix at most three.
+    The suffix has at most three letters, and the shorter word has at least four.
     """
     shorter, longer = sorted((word, other_word), key=len)
     return word == other_word or (
@@ -234,7 +248,7 @@ def _are_variants(word: str, other_word: str) -> bool:
 
 
 def _join_channel(general: str, parts: Sequence[str], channel: str) -> str:
-    """Joins the parts of a name and a channel. A channel whose words all occur in the parts is omitted."""
+    """Joins the parts of a name and a channel, which is omitted if the parts contain all of its words."""
     name = _join(general, parts)
     words = {word.casefold() for word in words_of(name)}
     return name if words.issuperset(words_of(channel.casefold())) else _join(general, [*parts, channel])

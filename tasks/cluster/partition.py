@@ -1,4 +1,4 @@
-"""Partition, the result of all clustering strategies, and functions that create it."""
+"""Defines Partition, the result of all clustering strategies, and builds it."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Partition:
 
     labels: np.ndarray  # int32 (titles,), numbered by size (if equal, by first title) from 0; -1 is noise
     iterations: int = 0  # passes over the titles; 0 if the strategy is not iterative
-    collapsed: bool = False  # one cluster contains more than half of the titles that have a vector
+    collapsed: bool = False  # whether one cluster contains more than half of the titles that have a vector
     note: str = ""  # message for the log
     density: Density | None = None  # parameters of a density-based strategy
 
@@ -33,10 +33,11 @@ def titles_by_cluster(labels: Int[np.ndarray, " titles"]) -> list[Int[np.ndarray
     return np.split(order, bounds)[1:-1]
 
 
-def renumber(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
-    """Numbers clusters from 0 by descending size, and clusters of equal size by their first title.
+def number_by_size(labels: Int[np.ndarray, " titles"], minimum_size: int) -> Int[np.ndarray, " titles"]:
+    """Returns the cluster of each title, int32 (titles,), with clusters numbered from 0 by descending size.
 
-    Clusters with fewer than ``minimum_size`` titles become noise (-1). Returns int32 (titles,).
+    Clusters of equal size are ordered by their first title. Clusters with fewer than ``minimum_size`` titles
+    become noise (-1).
     """
     ids, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
@@ -56,18 +57,18 @@ def build_partition(
     remedy: str,
     density: Density | None = None,
 ) -> Partition:
-    """Numbers the clusters and builds a Partition. Adds a note if it is collapsed or empty.
+    """Builds a Partition with clusters numbered by size, and adds a note if it is collapsed or empty.
 
     Args:
         labels: Cluster of each title, in any numbering; negative numbers are noise.
         has_vector: Whether each title has a nonzero vector.
-        minimum_size: Smaller clusters are noise.
-        iterations: Passes over the titles.
-        note: Message for the log, to which a note is appended.
-        remedy: Advice in the note on a collapsed partition.
+        minimum_size: Minimum number of titles of a cluster; smaller clusters become noise.
+        iterations: Number of passes over the titles.
+        note: Message for the log, to which the note is appended.
+        remedy: Advice that the note gives if the partition is collapsed.
         density: Parameters of a density-based strategy.
     """
-    labels = renumber(labels, minimum_size)
+    labels = number_by_size(labels, minimum_size)
     titles, largest_size = int(has_vector.sum()), int((labels == 0).sum())
     is_collapsed = titles >= 2 * minimum_size and largest_size > COLLAPSED_SHARE * titles
     if is_collapsed:

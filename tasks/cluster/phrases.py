@@ -1,7 +1,7 @@
 """Finds phrases of one to three adjacent words in titles, from which names of clusters are composed.
 
-A phrase does not begin or end with a common word, a number or a fragment of a word. A phrase of one word has
-at least four letters. "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
+A phrase does not begin or end with a common word ("of"), a number, or a fragment of a word. A phrase of one
+word has at least four letters. "Premier League" and "Bible" are phrases; "of the", "PL" and "1's" are not.
 """
 
 import functools
@@ -15,13 +15,13 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 
-MAX_WORDS = 3
+MAX_WORDS = 3  # maximum number of words of a phrase
 WORD_BITS = 21  # bits of a word number, for two million words; a phrase of three words has 63 bits
-MIN_SINGLE_WORD = 4  # minimum letters of a phrase of one word
+MIN_LETTERS = 4  # minimum number of letters of a phrase of one word
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")  # letters and digits, joined by apostrophe or hyphen
-_SEPARATOR = re.compile(r"[ &'’]*")  # may separate words of a phrase; colons, commas, brackets may not
+_SEPARATOR = re.compile(r"[ &'’]*")  # may separate the words of a phrase; colons, commas, brackets may not
 _FRAGMENT = re.compile(r"['’]\w?$|^[^aeiouyà-ÿ]+$|\d", re.IGNORECASE)  # Jamie's, Hlts, S3
-_DECADE = re.compile(r"(?:19|20)?\d0s")
+_DECADE = re.compile(r"(?:19|20)?\d0s")  # 80s, 1980s
 Phrase = tuple[str, ...]  # case-folded words
 
 
@@ -52,7 +52,7 @@ class Phrases:
             for (_, previous_end), (start, end) in pairwise(_word_spans(title)):
                 if _SEPARATOR.fullmatch(title[previous_end:start]):
                     case_balance[title[start:end].casefold()] += 1 if title[start].islower() else -1
-        # Words that are more often in lower case than capitalised: the, und.
+        # words that are more often in lower case than capitalised, such as "the"
         self.common_words = {word for word, balance in case_balance.items() if balance > 0}
         self._word_numbers: dict[str, int] = {}  # number of each word, from 1
         keys, lengths = array("q"), array("q")
@@ -65,54 +65,57 @@ class Phrases:
         self._distinct, self._counts = np.unique(self._keys.values, return_counts=True)
 
     def of_title(self, row: int) -> dict[Phrase, str]:
-        """Returns the phrases of a title: case-folded words, mapped to the spelling in the title."""
-        return dict(self._find(self.titles[row]))
+        """Returns the phrases of a title, each with its spelling in the title."""
+        return dict(self._find_phrases(self.titles[row]))
 
     def count(self, phrase: Phrase) -> int:
         """Returns the number of titles that contain a phrase of the index."""
         return int(self._counts[np.searchsorted(self._distinct, self._phrase_key(phrase))])
 
     def _phrase_key(self, phrase: Phrase) -> int:
+        """Returns the integer that contains the word numbers of a phrase."""
         numbers = (self._word_numbers.setdefault(word, len(self._word_numbers) + 1) for word in phrase)
         return functools.reduce(lambda key, number: key << WORD_BITS | number, numbers, 0)
 
     def _phrase_of_key(self, key: int) -> Phrase:
+        """Inverts ``_phrase_key``."""
         numbers = (key >> WORD_BITS * position & (1 << WORD_BITS) - 1 for position in range(MAX_WORDS))
         return tuple(self._words[position - 1] for position in numbers if position)[::-1]
 
-    def _find(self, title: str) -> Iterable[tuple[Phrase, str]]:
+    def _find_phrases(self, title: str) -> Iterable[tuple[Phrase, str]]:
+        """Yields the phrases in a text and their spellings."""
         spans = _word_spans(title)
         words = [title[start:end] for start, end in spans]
         folded_words = [word.casefold() for word in words]
-        can_end = [not self._is_excluded_edge(word) for word in words]
+        can_be_edge = [self._can_be_edge(word) for word in words]
         gaps = [title[left[1] : right[0]] for left, right in pairwise(spans)]
         is_adjacent = [bool(_SEPARATOR.fullmatch(gap)) for gap in gaps]
         for first, word in enumerate(words):
-            if not can_end[first]:
+            if not can_be_edge[first]:
                 continue
-            if (len(word) >= MIN_SINGLE_WORD and not word.isupper()) or _DECADE.fullmatch(word):
+            if (len(word) >= MIN_LETTERS and not word.isupper()) or _DECADE.fullmatch(word):
                 yield (folded_words[first],), word
             for last in range(first + 1, min(first + MAX_WORDS, len(words))):
                 text = title[spans[first][0] : spans[last][1]]
                 if not is_adjacent[last - 1] or words[last][0].isdigit():
                     break
-                if can_end[last] and not text.isupper():
+                if can_be_edge[last] and not text.isupper():
                     yield tuple(folded_words[first : last + 1]), text
 
-    def _is_excluded_edge(self, word: str) -> bool:
-        """Whether a phrase may neither begin nor end with the word."""
-        fragment = len(word) < 3 or (_FRAGMENT.search(word) and not _DECADE.fullmatch(word))
-        return word.casefold() in self.common_words or bool(fragment)
+    def _can_be_edge(self, word: str) -> bool:
+        """Returns whether a phrase may begin or end with a word."""
+        is_fragment = len(word) < 3 or (_FRAGMENT.search(word) and not _DECADE.fullmatch(word))
+        return not is_fragment and word.casefold() not in self.common_words
 
     def find_shared(self, rows: Sequence[int], min_count: int) -> dict[Phrase, list[int]]:
-        """Finds phrases that occur in at least ``min_count`` of some titles and in as many different shows.
+        """Finds phrases that several of some titles have in common.
 
         Args:
-            rows: Row numbers of the titles to search.
+            rows: Row numbers of the titles that are searched.
             min_count: Minimum number of titles, and of different shows, that contain a phrase.
 
         Returns:
-            Row numbers of the titles that contain each phrase, by phrase.
+            A dictionary from each phrase to the row numbers of the titles that contain it.
         """
         rows_by_key: dict[int, list[int]] = {}
         for row in rows:
@@ -124,8 +127,10 @@ class Phrases:
             if len(phrase_rows) >= min_count and len({self.shows[row] for row in phrase_rows}) >= min_count
         }
 
-    def most_common_form(self, phrase: Phrase, rows: Sequence[int]) -> str:
-        """Returns the most common spelling of a phrase in the titles ``rows``, capitalized."""
+    def most_common_spelling(self, phrase: Phrase, rows: Sequence[int]) -> str:
+        """Returns the most common spelling of a phrase in the titles ``rows``, with its first letter in upper
+        case.
+        """
         counts = Counter(self.of_title(row)[phrase] for row in rows)
-        text = min(counts, key=lambda form: (-counts[form], form))
+        text = min(counts, key=lambda spelling: (-counts[spelling], spelling))
         return text[:1].upper() + text[1:]

@@ -11,10 +11,10 @@ class ClusterSettings:
 
     strategy: Clusterer = setting(ChineseWhispers(), "Clustering strategy")
     seeds: int = setting(
-        3, "Runs with different seeds; the one that agrees best with the others is kept", ge=1, le=100
+        3, "Runs with different seeds; the run that agrees best with the others is kept", ge=1, le=100
     )
     seed: int = setting(0, "Seed of the first run", ge=0)
-    # Exact neighbours of 200,000 titles take five minutes; the time is quadratic.
+    # The exact search takes five minutes for 200,000 titles, and its time is quadratic in their number.
     search: SearchSettings = setting(
         SearchSettings(exact_below=200_000), "How the nearest titles of each title are found"
     )

@@ -1,9 +1,9 @@
 """Clusters titles by k-means on SimHash signatures instead of vectors, for very many clusters.
 
 A title is assigned to the centre whose signature has the smallest Hamming distance to the signature of the
-title (tasks/neighbours/simhash.py). A centre is the normalized mean of its titles. With 256 bits, the
-estimate of a cosine of .7 has a standard error of .06. The strategy shows how much quality is lost by
-signatures, and how much time they save.
+title (tasks/neighbours/simhash.py). A centre is the normalized mean of the titles that are assigned to it.
+With 256 bits, the estimate of a cosine of .7 has a standard error of .06. The strategy is for comparison: it
+shows how much quality signatures lose, and how much time they save.
 
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
@@ -20,7 +20,7 @@ from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import nonzero_rows
 
 TITLES_PER_CHUNK = 256  # 2.5 million 16-bit distances (5 MiB) for 10,000 centres
-MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart, else at random
+MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart, otherwise at random
 
 
 @configurable
@@ -42,7 +42,7 @@ class SimHashClusters:
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles. ``neighbours`` are ignored."""
-        has_vector, labels, passes = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        has_vector, labels, iterations = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
         points = vectors[has_vector]
         if len(points):
             generator = np.random.default_rng(seed)
@@ -50,13 +50,13 @@ class SimHashClusters:
             title_signatures = signatures(points, planes)
             centres = draw_centres(points, self.clusters, generator)
             ids, has_changed = np.full(len(points), -1, dtype=np.int64), True
-            while has_changed and passes < self.iterations:
+            while has_changed and iterations < self.iterations:
                 old_ids, ids = ids, nearest_centres(title_signatures, signatures(centres, planes))
                 centres = unit_means(points, ids, centres)
-                has_changed, passes = bool((old_ids != ids).any()), passes + 1
+                has_changed, iterations = bool((old_ids != ids).any()), iterations + 1
             labels[has_vector] = ids
         size, remedy = self.minimum_size, "raise clusters or bits."
-        return build_partition(labels, has_vector, minimum_size=size, iterations=passes, remedy=remedy)
+        return build_partition(labels, has_vector, minimum_size=size, iterations=iterations, remedy=remedy)
 
 
 def draw_centres(
@@ -64,14 +64,14 @@ def draw_centres(
 ) -> Float[np.ndarray, "centres dim"]:
     """Draws up to ``count`` titles as initial centres.
 
-    Up to MAX_SPREAD_CENTRES centres are drawn far apart: each is the title farthest from the previous ones. A
-    larger number is drawn at random.
+    Up to MAX_SPREAD_CENTRES centres are drawn far apart: the next centre is the title that is farthest from
+    all previous centres. If ``count`` is larger, all centres are drawn at random.
     """
     count = min(count, len(points))
     if count > MAX_SPREAD_CENTRES:
         return points[np.sort(generator.permutation(len(points))[:count])]
     centre_rows = [int(generator.integers(len(points)))]
-    best_cosines = points @ points[centre_rows[0]]  # cosine with the nearest chosen centre
+    best_cosines = points @ points[centre_rows[0]]  # cosine of each title with its nearest centre so far
     while len(centre_rows) < count and best_cosines.min() < 1 - 1e-6:
         centre_rows.append(int(best_cosines.argmin()))
         np.maximum(best_cosines, points @ points[centre_rows[-1]], out=best_cosines)
@@ -90,9 +90,9 @@ def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np
 def unit_means(
     points: Float[np.ndarray, "titles dim"], labels: Int[np.ndarray, " titles"], centres: np.ndarray
 ) -> Float[np.ndarray, "centres dim"]:
-    """Returns the mean of each cluster, normalized to unit norm, float32.
+    """Returns the mean vector of each cluster, normalized to unit norm, float32.
 
-    A cluster without titles, or with a zero mean, keeps its previous centre.
+    A cluster without titles, or with a zero mean, keeps its previous centre (``centres``).
     """
     sums = np.zeros(centres.shape, dtype=np.float64)
     order = np.argsort(labels, kind="stable")

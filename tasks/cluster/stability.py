@@ -13,7 +13,7 @@ from tasks.cluster.partition import Partition
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stability:
-    """Partitions of the same titles by several seeds, and the adjusted Rand index of each pair of them."""
+    """Partitions of the titles with several seeds, and the adjusted Rand index of each pair of partitions."""
 
     partitions: tuple[Partition, ...]  # one per seed
     agreement: np.ndarray  # (seeds, seeds): adjusted Rand index of each pair, 1 on the diagonal
@@ -26,7 +26,7 @@ class Stability:
 
     @property
     def typical(self) -> Partition:
-        """The partition with the highest mean agreement with the others; in a tie, the first."""
+        """Partition with the highest mean adjusted Rand index with the others; in a tie, the first."""
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 
@@ -55,20 +55,23 @@ def compare(partitions: Sequence[Partition]) -> Stability:
 def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " titles"]) -> float:
     """Returns the adjusted Rand index of two partitions, which is 1 if they are equal and about 0 by chance.
 
-    The index is (P - E) / (M - E). P is the number of pairs of titles that are in the same cluster in both
-    partitions. A and B are the numbers of such pairs in each partition, and M is the mean of A and B. E is A
-    · B divided by the number of all pairs, which is the expectation of P by chance. A title that is noise
-    (-1) counts as a cluster of one title. If A and B are zero, the index is 1.
+    The index is (P - E) / (M - E). A and B are the numbers of pairs of titles that are in one cluster of the
+    left and of the right partition, and M is the mean of A and B. P is the number of pairs that are in one
+    cluster of both partitions. E is A · B divided by the number of all pairs, which is the expectation of P
+    by chance. A title that is noise (-1) counts as a cluster of one title. If A = B = P, the index is 1.
 
     References: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), equation 5.
     """
     is_in_both = (left >= 0) & (right >= 0)
     joint = left[is_in_both].astype(np.int64) * (int(right.max(initial=0)) + 1) + right[is_in_both]
-    sizes = (
-        np.unique(counts, return_counts=True)[1] for counts in (joint, left[left >= 0], right[right >= 0])
-    )
-    in_both, in_left, in_right = (float((counts * (counts - 1.0) / 2).sum()) for counts in sizes)
-    if in_left == in_right == in_both:
+    joint_pairs, left_pairs, right_pairs = map(_count_pairs, (joint, left[left >= 0], right[right >= 0]))
+    if left_pairs == right_pairs == joint_pairs:
         return 1.0
-    expected_pairs = in_left * in_right / (len(left) * (len(left) - 1) / 2)
-    return float((in_both - expected_pairs) / ((in_left + in_right) / 2 - expected_pairs))
+    expected_pairs = left_pairs * right_pairs / (len(left) * (len(left) - 1) / 2)
+    return float((joint_pairs - expected_pairs) / ((left_pairs + right_pairs) / 2 - expected_pairs))
+
+
+def _count_pairs(labels: Int[np.ndarray, " titles"]) -> float:
+    """Returns the number of pairs of titles with equal labels."""
+    sizes = np.unique(labels, return_counts=True)[1]
+    return float((sizes * (sizes - 1.0) / 2).sum())

@@ -14,7 +14,7 @@ from storage.formats.clustering import read_clusters, write_clustering
 from storage.home.workspace import Workspace
 from storage.name_lists import NameLists
 from storage.stages import Stage, StageInputs
-from tasks.cluster.candidates import Candidates, NamingInputs, find_films, most_common_language
+from tasks.cluster.candidates import CandidateFinder, NamingInputs, find_films, most_common_language
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.history import Identity, keep_identities
 from tasks.cluster.names import name_clusters
@@ -30,7 +30,7 @@ COLUMNS = ["title", "show_key", "split", "labels", "channels", "context", "langu
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteringInputs(StageInputs):
-    """Inputs of the stage cluster that are part of its cache key."""
+    """Inputs of the stage cluster; they determine its cache key."""
 
     corpus: Corpus
     vectors: Vectors
@@ -45,7 +45,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     Args:
         home: Folder in which all results are stored.
         inputs: Titles, vectors, nearest titles and settings.
-        previous: Clustering of the previous run, whose identities and colours are kept.
+        previous: Clustering of the previous run, whose identities and colours are continued; None if there is
+            no previous run.
     """
     workspace = Workspace(home)
     corpus, vectors, nearest, settings = inputs.corpus, inputs.vectors, inputs.nearest, inputs.settings
@@ -60,21 +61,23 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
     naming, table = _naming_inputs(workspace, corpus, table), table.select(["title", "show_key"])
-    sentences, seed = naming.sentences, settings.seed
-    parts, parents = split_clusters(settings.strategy, points, partition.labels, sentences, seed=seed)
-    candidates = Candidates(naming)
-    names = name_clusters(candidates, points, partition.labels)
-    part_names = name_clusters(candidates, points, parts, [names[parent].name for parent in parents])
-    history = _read_previous(workspace, previous)
+    sentence_vectors, seed = naming.sentence_vectors, settings.seed
+    subclusters, parents = split_clusters(
+        settings.strategy, points, partition.labels, sentence_vectors, seed=seed
+    )
+    finder = CandidateFinder(naming)
+    names = name_clusters(finder, points, partition.labels)
+    subcluster_names = name_clusters(finder, points, subclusters, [names[parent].name for parent in parents])
+    previous_clusters = _read_previous(workspace, previous)
     shows = table["show_key"].to_pylist()
-    identities, next_identity, stayed_share = keep_identities(shows, partition.labels, *history)
+    identities, next_identity, stayed_share = keep_identities(shows, partition.labels, *previous_clusters)
 
     with STAGE.publish(home, inputs) as draft:
         clusters = [vars(name) | vars(identity) for name, identity in zip(names, identities, strict=True)]
-        entries = [
-            vars(name) | {"parent": identity} for name, identity in zip(part_names, parents, strict=True)
+        subcluster_entries = [
+            vars(name) | {"parent": parent} for name, parent in zip(subcluster_names, parents, strict=True)
         ]
-        write_clustering(draft.folder, table, partition.labels, clusters, parts, entries)
+        write_clustering(draft.folder, table, partition.labels, clusters, subclusters, subcluster_entries)
         with_vector = int(points.any(axis=1).sum())
         noise = int((partition.labels < 0).sum()) - (len(points) - with_vector)
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
@@ -98,28 +101,30 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
 
 
 def _naming_inputs(workspace: Workspace, corpus: Corpus, table: pa.Table) -> NamingInputs:
+    """Returns the data from which clusters are named; ``table`` has COLUMNS of the titles of the corpus."""
     folder = workspace.folder(corpus)
-    sentences = open_array(folder, "sentences") if (folder / "sentences.npy").exists() else None
-    encoder = None if sentences is None else reopen(workspace.details(corpus)["sentences"])
+    sentence_vectors = open_array(folder, "sentences") if (folder / "sentences.npy").exists() else None
+    encoder = None if sentence_vectors is None else reopen(workspace.details(corpus)["sentences"])
     return NamingInputs(
         titles=table["title"].to_pylist(),
         shows=table["show_key"].to_pylist(),
         labels=NameLists.from_column(table["labels"]),
         channels=NameLists.from_column(table["channels"]),
-        films=find_films(NameLists.from_column(table["context"])),
+        is_film=find_films(NameLists.from_column(table["context"])),
         language=most_common_language(table["language"].to_pylist()),
-        sentences=sentences,
+        sentence_vectors=sentence_vectors,
         encode=encoder.encode if encoder else None,
     )
 
 
 def _read_previous(
     workspace: Workspace, previous: Clustering | None
-) -> tuple[dict | None, list[Identity], int]:
+) -> tuple[dict[str, int] | None, list[Identity], int]:
+    """Returns the arguments of ``keep_identities`` that describe the clusters of the previous run."""
     if previous is None or not (file := workspace.folder(previous) / "clusters.parquet").exists():
         return None, [], 0
     table = pq.read_table(file, columns=["show_key", "cluster"], filters=[("cluster", ">=", 0)]).to_pydict()
     clusters = read_clusters(workspace.folder(previous))
     identities = [Identity(cluster["identity"], cluster["colour"]) for cluster in clusters]
-    members = dict(zip(table["show_key"], table["cluster"], strict=True))
-    return members, identities, int(workspace.details(previous)["next_identity"])
+    cluster_by_show = dict(zip(table["show_key"], table["cluster"], strict=True))
+    return cluster_by_show, identities, int(workspace.details(previous)["next_identity"])

@@ -1,4 +1,4 @@
-"""Exports titles and vectors to files that other programs read, such as fastText and gensim."""
+"""Exports titles, words and vectors to files that other programs read, such as fastText and gensim."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,28 +14,33 @@ from storage.formats.model import open_similarity
 from storage.home.latest import read_latest
 from tasks.text.words import WORD, split_words
 
-MAX_BUCKETS = 2**31 - 1  # fastText stores a signed 32-bit number
+MAX_BUCKETS = 2**31 - 1  # fastText stores the number of buckets as a signed 32-bit number
 HELD_OUT = ("unseen_title", "unseen_show", "next_period")
 TextForm = Literal["vec", "glove", "word2vec"]
 WORD_FORMS: dict[str, TextForm] = {"vec": "vec", "glove": "glove", "word2vec-binary": "word2vec"}
 
 
 class ExportError(ExpectedError, ValueError):
-    """Error: titles or vectors cannot be exported. The message contains the reason."""
+    """Error: titles or vectors cannot be exported. The message states the reason and the remedy."""
 
 
 def export(home: str | Path, target_format: str, out: Path, buckets: int | None = None) -> Iterator[str]:
-    """Exports the labelled titles or the vectors of the last run. Yields a message per written file.
+    """Exports the labelled titles or the vectors of the last run, and yields a message per written file.
+
+    The formats are
+
+    - ``labels``: a folder for fastText and StarSpace with train.txt, test.txt (all held-out titles) and a
+      file per held-out set, in which a title is a line ``__label__drama __label__crime words``
+    - ``word2vec``: a text file with the vectors of titles, in which underscores replace spaces
+    - ``parquet``: titles, show keys, labels, channels and vectors
+    - ``fasttext``: a .bin file that fastText loads, with vectors of words, and of n-grams for unseen words
+    - ``vec``, ``glove``, ``word2vec-binary``: the vectors of the words of the training titles
 
     Args:
         home: The home folder.
-        target_format: ``labels``: a folder for fastText and StarSpace with train.txt, test.txt (all held-out
-            titles) and a file per held-out set; a title is a line ``__label__drama __label__crime words``;
-            ``word2vec``: a text file, titles with underscores for spaces; ``parquet``: title, labels, vector.
-            Formats with vectors of words instead of titles: ``fasttext``: a .bin that fastText loads, with
-            n-grams for unseen words; ``vec``, ``glove``, ``word2vec-binary``: words of the training titles.
-        out: File to write, or folder for ``labels``; replaced if it exists.
-        buckets: Number of hash buckets of n-grams for ``fasttext``; None for the number in the model.
+        target_format: Name of the format.
+        out: File to write, or folder for ``labels``. An existing file is replaced.
+        buckets: Number of hash buckets of n-grams for ``fasttext``; None: the number in the model.
 
     Raises:
         ExportError: ``out`` cannot be written, or ``buckets`` is out of bounds.
@@ -61,6 +66,7 @@ def export(home: str | Path, target_format: str, out: Path, buckets: int | None 
 
 
 def _export_labels(corpus: Path, out: Path) -> Iterator[str]:
+    """Writes the labelled titles of each split of a Corpus folder; yields a message per file."""
     lines: dict[str, list[str]] = {name: [] for name in ("train", "test", *HELD_OUT)}
     for title in pq.read_table(corpus / "titles.parquet", columns=["title", "labels", "split"]).to_pylist():
         if title["labels"] and title["split"] != "placeholder":
@@ -69,12 +75,13 @@ def _export_labels(corpus: Path, out: Path) -> Iterator[str]:
             for name in {title["split"], "train" if title["split"] == "train" else "test"}:
                 lines[name].append(line)
     out.mkdir(parents=True, exist_ok=True)
-    for name, content in lines.items():
-        (out / f"{name}.txt").write_text("".join(content), encoding="utf-8")
-        yield f"{out / name}.txt: {len(content)} titles"
+    for name, split_lines in lines.items():
+        (out / f"{name}.txt").write_text("".join(split_lines), encoding="utf-8")
+        yield f"{out / name}.txt: {len(split_lines)} titles"
 
 
 def _export_word2vec(model: Path, out: Path) -> str:
+    """Writes the similarity vectors of titles in the text format of word2vec; returns a message."""
     titles = pq.read_table(model / "titles.parquet", columns=["title"])["title"].to_pylist()
     vectors = np.asarray(open_similarity(model))
     rows = np.flatnonzero(vectors.any(axis=1))
@@ -91,6 +98,7 @@ def _export_word2vec(model: Path, out: Path) -> str:
 
 
 def _export_parquet(model: Path, out: Path) -> str:
+    """Writes a Parquet file with the titles of a model and their similarity vectors; returns a message."""
     table = pq.read_table(model / "titles.parquet", columns=["title", "show_key", "labels", "channels"])
     vectors = np.asarray(open_similarity(model))
     vector_column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
@@ -99,6 +107,7 @@ def _export_parquet(model: Path, out: Path) -> str:
 
 
 def _export_words(model: Path, target_format: str, out: Path, buckets: int | None) -> str:
+    """Writes the vectors of words, and of n-grams for the format fasttext; returns a message."""
     from tasks.encoder.fasttext_export import export_bin, require_ngrams, word_vectors
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.fasttext.text_forms import write_vectors

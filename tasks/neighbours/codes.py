@@ -3,8 +3,8 @@
 Each vector y is quantized to y' = s · c with integers c from -127 to 127 and s = max |y| / 127, and the error
 e = |y - y'| is stored. For a query x of unit norm, x·y is between x·y' - e and x·y' + e. Let T be the k-th
 largest lower bound x·y' - e. A vector whose upper bound is below T is not among the k nearest. The remaining
-vectors, a few hundred of 20,000, are compared in float32. The result equals that of
-similarity.top_neighbours, because no neighbour is missed.
+vectors, a few hundred of 20,000, are compared in float32. No neighbour is missed, so the result equals that
+of similarity.top_neighbours.
 
 References:
     Weber, Schek, Blott. A Quantitative Analysis and Performance Study for Similarity-Search Methods in
@@ -25,22 +25,22 @@ from tasks.neighbours.index import Exact, Index
 from tasks.neighbours.rescoring import TOLERANCE, empty_neighbours, order_candidates
 from tasks.neighbours.similarity import EXTRA_CANDIDATES, FEW_QUERIES, nonzero_rows
 
-MAX_CODE = 127
+MAX_CODE = 127  # largest absolute value of a code
 MAX_NORM = 1.001  # upper bound on the norm of a query (similarity.nonzero_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Codes:
-    """Unit vectors with their 8-bit codes, and a search that returns the exact neighbours."""
+class QuantizedVectors:
+    """Unit vectors and their 8-bit codes, with which the exact neighbours of queries are searched."""
 
     vectors: Float32[np.ndarray, "titles dim"]
     codes: Int8[np.ndarray, "titles dim"]
-    scales: Float32[np.ndarray, " titles"]
-    errors: Float32[np.ndarray, " titles"]  # |y - y'| plus the float32 error
+    scales: Float32[np.ndarray, " titles"]  # factor s of each vector
+    errors: Float32[np.ndarray, " titles"]  # |y - y'| plus the error of float32 products
 
     @staticmethod
-    def from_vectors(vectors: np.ndarray) -> "Codes":
-        """Creates the codes of unit vectors, float32 (titles, dim), by quantization to 8 bits."""
+    def from_vectors(vectors: np.ndarray) -> "QuantizedVectors":
+        """Quantizes unit vectors, float32 (titles, dim), to 8 bits."""
         codes = np.empty(vectors.shape, dtype=np.int8)
         scales, errors = np.empty((2, len(vectors)), dtype=np.float32)
         for block in row_blocks(len(vectors)):
@@ -49,55 +49,58 @@ class Codes:
             codes[block] = np.rint(rows / scales[block, None])
             row_errors = np.linalg.norm(rows - codes[block] * scales[block, None], axis=1)
             errors[block] = MAX_NORM * row_errors + TOLERANCE
-        return Codes(vectors, codes, scales, errors)
+        return QuantizedVectors(vectors, codes, scales, errors)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns ``top_neighbours(queries, vectors, k)``; queries are float32 (queries, dim), unit norm."""
-        candidates = min(k + EXTRA_CANDIDATES, len(self.vectors))
+        """Returns the ids and the cosines of the k nearest vectors of each query, both (queries, k).
+
+        ``queries`` are float32 (queries, dim) with unit norm. The result is that of ``top_neighbours``.
+        """
+        count = min(k + EXTRA_CANDIDATES, len(self.vectors))
         upper_bounds = np.empty((len(queries), len(self.vectors)), dtype=np.float32)
-        lower_bounds = np.full((len(queries), candidates), -np.inf, dtype=np.float32)
-        compiled(_bound, fastmath=True)(
+        lower_bounds = np.full((len(queries), count), -np.inf, dtype=np.float32)
+        compiled(_compute_bounds, fastmath=True)(
             self.codes, self.scales, self.errors, queries, upper_bounds, lower_bounds
         )
-        ids = np.empty((len(queries), candidates), dtype=np.int64)
-        values = np.empty((len(queries), candidates), dtype=np.float32)
+        candidate_ids = np.empty((len(queries), count), dtype=np.int64)
+        products = np.empty((len(queries), count), dtype=np.float32)
         for row, query in enumerate(queries):
-            candidate_ids = np.flatnonzero(upper_bounds[row] >= lower_bounds[row, 0])
-            products = self.vectors[candidate_ids] @ query
-            order = np.lexsort((candidate_ids, -products))[:candidates]
-            ids[row], values[row] = candidate_ids[order], products[order]
-        best_ids, cosines = empty_neighbours(len(queries), k)
-        best = order_candidates(queries, self.vectors, k, ids, values)
-        best_ids[:, : best[0].shape[1]], cosines[:, : best[1].shape[1]] = best
-        return best_ids, cosines
+            possible_ids = np.flatnonzero(upper_bounds[row] >= lower_bounds[row, 0])
+            possible_products = self.vectors[possible_ids] @ query
+            order = np.lexsort((possible_ids, -possible_products))[:count]
+            candidate_ids[row], products[row] = possible_ids[order], possible_products[order]
+        ids, cosines = empty_neighbours(len(queries), k)
+        best_ids, best_cosines = order_candidates(queries, self.vectors, k, candidate_ids, products)
+        ids[:, : best_ids.shape[1]], cosines[:, : best_ids.shape[1]] = best_ids, best_cosines
+        return ids, cosines
 
 
-class Coded(Exact):
-    """Exact index, which is faster than ``Exact`` for up to eight queries, because it uses 8-bit codes."""
+class QuantizedExact(Exact):
+    """Exact index with 8-bit codes, which make it faster than ``Exact`` for up to eight queries."""
 
     @cached_property
-    def _codes(self) -> Codes:
-        return Codes.from_vectors(self.nonzero[1])
+    def _quantized(self) -> QuantizedVectors:
+        return QuantizedVectors.from_vectors(self.nonzero[1])
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         rows = self.nonzero[0]
         if not len(rows) or len(queries) > FEW_QUERIES or not nonzero_rows(queries, "queries").all():
             return super().nearest(queries, k)
-        ids, cosines = self._codes.nearest(np.ascontiguousarray(queries, dtype=np.float32), k)
+        ids, cosines = self._quantized.nearest(np.ascontiguousarray(queries, dtype=np.float32), k)
         return np.append(rows, -1)[ids], cosines
 
 
 def with_codes(index: Index) -> Index:
-    """Adds 8-bit codes to an exact index. Computing the codes pays off after hundreds of calls.
+    """Returns an exact index of the same titles with 8-bit codes, which pay off after hundreds of calls.
 
-    Returns the index unchanged if it is approximate, or if numba is not installed.
+    An approximate index is returned unchanged, as is any index if numba is not installed.
     """
-    return Coded(index.titles) if type(index) is Exact and has_numba() else index
+    return QuantizedExact(index.titles) if type(index) is Exact and has_numba() else index
 
 
 @no_type_check
-def _bound(  # compiled by numba: a single function of arrays and numbers
+def _compute_bounds(  # compiled by numba: a single function of arrays and numbers
     codes: np.ndarray,
     scales: np.ndarray,
     errors: np.ndarray,
@@ -105,8 +108,8 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Writes upper bounds of all dot products, and a heap of the largest lower bounds of each query."""
-    candidates = lower_bounds.shape[1]
+    """Writes the upper bound of each product, and a min-heap of the largest lower bounds of each query."""
+    count = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):
             product = np.float32(0)
@@ -118,8 +121,8 @@ def _bound(  # compiled by numba: a single function of arrays and numbers
             if lower_bound <= lower_bounds[row, 0]:
                 continue
             parent, child = 0, 1
-            while child < candidates:
-                if child + 1 < candidates and lower_bounds[row, child + 1] < lower_bounds[row, child]:
+            while child < count:
+                if child + 1 < count and lower_bounds[row, child + 1] < lower_bounds[row, child]:
                     child += 1
                 if lower_bounds[row, child] >= lower_bound:
                     break

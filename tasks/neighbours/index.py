@@ -1,8 +1,9 @@
 """Exact and approximate nearest-neighbour search with one interface.
 
-``Exact`` compares a query with all titles. ``Approximate`` compares it with the titles in the nearest cells
-(the inverted file of faiss); its vectors are float16, which halves memory and time. Both sort candidates by
-cosines in float64, so they return the same result unless the approximate search misses a neighbour.
+``Exact`` compares a query with all titles. ``Approximate`` compares a query with the titles in the nearest
+cells (the inverted file of faiss), and stores vectors as float16, which halves memory and time. Both classes
+sort candidates by cosines in float64, so they return the same result unless ``Approximate`` misses a
+neighbour.
 """
 
 import importlib.util
@@ -24,14 +25,8 @@ from tasks.pool_settings import PoolSettings
 QUERIES_PER_BATCH = 16_384
 CELLS_PER_ROOT = 4  # number of cells divided by the square root of the number of titles
 TRAINING_TITLES_PER_CELL = 40  # titles per cell in the training sample of k-means
-TRAINING_PASSES = 10
-_METHOD = (
-    "exact compares all pairs, approximate only titles in the nearest cells (needs faiss-cpu), "
-    "auto decides by the number of titles."
-)
-_EXACT_BELOW = "With auto, the search is approximate from this number of titles on."
-_PROBES = "Cells that an approximate search visits; more cells find more neighbours and take longer."
-REMEDY = "`pip install faiss-cpu` (the extra `approximate` of GuideSpace)"
+TRAINING_PASSES = 10  # iterations of k-means
+INSTALL_COMMAND = "`pip install faiss-cpu` (the extra `approximate` of GuideSpace)"
 
 
 class IndexMissing(ImportError):
@@ -39,29 +34,37 @@ class IndexMissing(ImportError):
 
 
 class Index(Protocol):
-    """Interface of indexes of title vectors. Results are ids, int64, and cosines, float32, nearest first."""
+    """Interface of indexes of title vectors. Ids are int64 and cosines float32; nearest titles are first."""
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k nearest titles of each query, (queries, k)."""
+        """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
         ...
 
     def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k nearest other titles of each title, (titles, k)."""
+        """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
         ...
 
 
 @configurable
 class SearchSettings(PoolSettings):
-    """Settings of the nearest-neighbour search: exact or approximate, cells, and workers of the stage
-    neighbours.
-    """
+    """Settings of the search for nearest titles: the method, and the workers of the stage neighbours."""
 
-    method: Literal["auto", "exact", "approximate"] = setting("auto", _METHOD)
-    exact_below: int = setting(1_000_000, _EXACT_BELOW, ge=1)
-    probes: int = setting(64, _PROBES, ge=1)
+    method: Literal["auto", "exact", "approximate"] = setting(
+        "auto",
+        "exact compares all pairs of titles, approximate only those in the nearest cells (needs faiss-cpu), "
+        "auto decides by the number of titles.",
+    )
+    exact_below: int = setting(
+        1_000_000, "With auto, the search is approximate from this number of titles on.", ge=1
+    )
+    probes: int = setting(
+        64,
+        "Cells that an approximate search visits; more cells find more neighbours and take longer.",
+        ge=1,
+    )
 
     def open(self, titles: np.ndarray) -> Index:
-        """Builds the index of titles, float32 (titles, dim), unit norm or zero.
+        """Builds an index of title vectors, float32 (titles, dim), unit norm or zero.
 
         Raises:
             IndexMissing: The method is approximate and faiss is not installed.
@@ -69,12 +72,12 @@ class SearchSettings(PoolSettings):
         is_exact = self.is_exact(len(titles))
         if not is_exact and self.method == "auto" and importlib.util.find_spec("faiss") is None:
             message = "%d titles are searched exactly, which is slow; install faiss: %s"
-            logging.getLogger(__name__).warning(message, len(titles), REMEDY)
+            logging.getLogger(__name__).warning(message, len(titles), INSTALL_COMMAND)
             is_exact = True
         return Exact(titles) if is_exact else Approximate(titles, probes=self.probes)
 
     def is_exact(self, title_count: int) -> bool:
-        """Returns whether the settings choose the exact search for a number of titles."""
+        """Returns whether these settings select the exact search for ``title_count`` titles."""
         return self.method == "exact" or (self.method == "auto" and title_count < self.exact_below)
 
 
@@ -85,11 +88,11 @@ AUTO = SearchSettings()
 class Exact:
     """Exact index, which compares each query with all titles."""
 
-    titles: np.ndarray
+    titles: np.ndarray  # vectors of titles, float32 (titles, dim), unit norm or zero
 
     @cached_property
     def nonzero(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers of the nonzero vectors, and these vectors. Computed once."""
+        """Row numbers of the nonzero vectors, and the nonzero vectors."""
         rows = np.flatnonzero(nonzero_rows(self.titles))
         return rows, select_rows(self.titles, rows)
 
@@ -105,14 +108,22 @@ class Exact:
 
 
 class Approximate:
-    """Approximate index of faiss. k-means divides titles into cells, and a query visits the nearest cells."""
+    """Approximate index: k-means divides titles into cells, and a query is compared with the nearest cells.
+
+    Args:
+        titles: Vectors of titles, float32 (titles, dim), unit norm or zero.
+        probes: Number of cells whose titles are compared with a query.
+
+    Raises:
+        IndexMissing: faiss is not installed.
+    """
 
     def __init__(self, titles: np.ndarray, *, probes: int = 64) -> None:
         try:
             import faiss  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise IndexMissing(
-                f"the approximate search needs faiss, which is not installed: {REMEDY}, or set the "
+                f"the approximate search needs faiss, which is not installed: {INSTALL_COMMAND}, or set the "
                 "search method to exact"
             ) from error
         faiss.omp_set_num_threads(cores())
@@ -142,8 +153,9 @@ class Approximate:
     def _search(
         self, queries: np.ndarray, k: int, exclude_self: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the k nearest titles of each query. With ``exclude_self``, query i is title i and is not its
-        own neighbour.
+        """Finds the k nearest titles of each query.
+
+        With ``exclude_self``, query i is title i, and a title is not its own neighbour.
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
@@ -160,10 +172,18 @@ class Approximate:
 def search_batch(
     inverted: Any, titles: np.ndarray, queries: np.ndarray, rows: np.ndarray, k: int, exclude_self: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the nearest titles of ``queries[rows]`` with an inverted file of faiss.
+    """Finds the nearest titles of ``queries[rows]``.
+
+    Args:
+        inverted: Index of faiss that contains ``titles``.
+        titles: Vectors of titles.
+        queries: Vectors of queries.
+        rows: Row numbers of the queries to search.
+        k: Number of neighbours.
+        exclude_self: Whether query i is title i, which is not its own neighbour.
 
     Returns:
-        Ids, int64, and cosines, float32, both (rows, at most k).
+        The ids, int64, and the cosines, float32, of the nearest titles, both (rows, at most k).
     """
     block = np.ascontiguousarray(queries[rows], dtype=np.float32)
     candidates = inverted.search(block, min(k + EXTRA_CANDIDATES + exclude_self, inverted.ntotal))[1]
@@ -173,7 +193,7 @@ def search_batch(
 
 
 def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
-    """Measures the recall of approximate neighbours ``ids`` (titles, k) on a sample of titles."""
+    """Measures, for a sample of titles, the recall of the approximate neighbours ``ids``, (titles, k)."""
     sample_ids, k = _draw_sample(titles, 1_000), ids.shape[1]
     exact_ids = _nearest_ids(titles[sample_ids], titles, k + 1).tolist()
     exact_neighbours = [
@@ -184,7 +204,7 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
 
 
 def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
-    """Measures the recall of the k nearest titles of an index, with a fixed sample of titles as queries."""
+    """Measures the recall of the k nearest titles that an index finds, with a sample of titles as queries."""
     queries = titles[_draw_sample(titles, 200)]
     exact_ids = _nearest_ids(queries, titles, k).tolist()
     exact_neighbours = [[neighbour for neighbour in row if neighbour >= 0] for row in exact_ids]
@@ -192,7 +212,7 @@ def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
 
 
 def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
-    """Returns the ids of ``top_neighbours``. Works in blocks, to avoid a copy of all titles."""
+    """Returns the ids that ``top_neighbours`` returns. Works in blocks, to avoid a copy of all titles."""
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2
     for block in row_blocks(len(titles)):
@@ -205,10 +225,12 @@ def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
 
 
 def _draw_sample(titles: np.ndarray, count: int) -> np.ndarray:
+    """Returns the row numbers of ``count`` random titles with nonzero vectors, ascending."""
     rows = np.flatnonzero(nonzero_rows(titles))
     return np.sort(np.random.default_rng(0).permutation(rows)[:count])
 
 
 def _compute_recall(ids: np.ndarray, exact_ids: list[list[int]]) -> float:
+    """Returns the share of the exact neighbours that ``ids``, (titles, k), contain; 1 without neighbours."""
     hits = sum(len(set(row) & set(exact_row)) for row, exact_row in zip(ids.tolist(), exact_ids, strict=True))
     return hits / neighbour_count if (neighbour_count := sum(map(len, exact_ids))) else 1.0

@@ -1,6 +1,6 @@
 """Exact nearest-neighbour search on a GPU.
 
-The GPU computes products and selects candidates. The CPU sorts the candidates in float64, as in
+The GPU computes products and selects candidates. The CPU sorts the candidates by cosines in float64, as in
 similarity.py, so the result is the same as without a GPU.
 """
 
@@ -13,20 +13,27 @@ import torch
 from tasks.neighbours.rescoring import TOLERANCE, order_candidates
 
 OutOfMemory = torch.OutOfMemoryError
-PRODUCT_ENTRIES = 1 << 26  # pairs per product: 256 MiB of GPU memory per thread
+PRODUCT_ENTRIES = 1 << 26  # entries of a matrix product: 256 MiB of GPU memory per thread
 
 
 def torch_tolerance() -> float:
-    """Returns the maximum error of torch's float32 products of unit vectors."""
+    """Returns a bound on the error of torch's float32 products of unit vectors."""
     return TOLERANCE if torch.get_float32_matmul_precision() == "highest" else 2e-2
 
 
 def search_on_gpu(
     rows: np.ndarray, columns: np.ndarray, k: int, candidates: int, exclude_self: bool
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields results in blocks of rows: first row, ids and cosines (rows, at most k).
+    """Yields the first row of each block of rows, and the ids and cosines of its neighbours.
 
-    The GPU selects ``candidates`` candidates per row.
+    Both arrays are (rows, at most k).
+
+    Args:
+        rows: Vectors of queries, float32 (rows, dim), unit norm.
+        columns: Vectors among which neighbours are searched, float32 (columns, dim), unit norm.
+        k: Number of neighbours per row.
+        candidates: Number of candidates per row that the GPU selects.
+        exclude_self: Whether ``rows`` is ``columns``, and a row is not its own neighbour.
 
     Raises:
         torch.OutOfMemoryError: The vectors and one matrix product do not fit in GPU memory.
@@ -44,6 +51,6 @@ def search_on_gpu(
         ids = np.where(values > -np.inf, ids, -1)
         return start, *order_candidates(part, columns, k, ids, values, self_offset, torch_tolerance())
 
-    # The GPU computes the products of other threads while a thread sorts its candidates.
+    # While one thread sorts candidates, the GPU computes the products of the other threads.
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         yield from pool.map(search_block, range(0, len(rows), step))

@@ -1,8 +1,9 @@
 """Searches the nearest titles of each title in a pool: processes, or Dask or Ray on several machines.
 
-This process builds the approximate index and writes it to a file, which workers map into memory. A piece is
-a batch of titles, as in ``Approximate.nearest_to_each``, so the result is the same. A worker reads its titles
-from the published vectors, which it maps, too, and publishes their nearest titles as a file.
+The calling process builds the approximate index and writes it to a file, which workers map into memory. A
+worker searches one piece at a time: a batch of titles, the same as in ``Approximate.nearest_to_each``, so
+that the result is the same. It reads the vectors of the titles from the published array, which it also maps,
+and writes the nearest titles to a file.
 """
 
 import functools
@@ -35,10 +36,10 @@ def search_pieces(
     Args:
         index: Index of all titles.
         vectors: Published array (titles, dim) that contains the vectors of the index.
-        work: Folder for the index and the results of pieces. Workers must mount it.
-        pool: Where pieces are searched.
-        ids: Nearest titles of each title; -1 on entry.
-        cosines: Their cosines; 0 on entry.
+        work: Folder for the index and the results of pieces. All workers must have access to it.
+        pool: Settings of the pool that searches the pieces.
+        ids: Nearest titles of each title. The caller fills the array with -1.
+        cosines: Cosines of ``ids``. The caller fills the array with 0.
     """
     import faiss  # pyright: ignore[reportMissingImports]
 
@@ -48,18 +49,18 @@ def search_pieces(
     bounds = [(start, start + QUERIES_PER_BATCH) for start in range(0, len(rows), QUERIES_PER_BATCH)]
     pieces = [(work, vectors, *piece_bounds, ids.shape[1]) for piece_bounds in bounds]
     workers = pool.count_workers(automatic=0)
-    completed = compute_pieces(pool, min(workers, len(pieces)), _search_piece, pieces)
-    for step, (piece, file) in enumerate(completed, 1):
-        part = rows[slice(*bounds[piece])]
+    completed_pieces = compute_pieces(pool, min(workers, len(pieces)), _search_piece, pieces)
+    for count, (piece, file) in enumerate(completed_pieces, 1):
+        piece_rows = rows[slice(*bounds[piece])]
         with np.load(file) as nearest:
             width = nearest["ids"].shape[1]
-            ids[part, :width], cosines[part, :width] = nearest["ids"], nearest["cosines"]
+            ids[piece_rows, :width], cosines[piece_rows, :width] = nearest["ids"], nearest["cosines"]
         file.unlink()
-        yield Progress(step, len(pieces), note=f"{step} of {len(pieces)} pieces searched")
+        yield Progress(count, len(pieces), note=f"{count} of {len(pieces)} pieces searched")
 
 
 def _search_piece(work: Path, vectors: Path, start: int, stop: int, k: int) -> Path:
-    """Searches the nearest titles of the titles ``rows[start:stop]`` and writes them to a file."""
+    """Finds the k nearest titles of the titles in ``rows.npy[start:stop]`` and returns a file with them."""
     rows = open_array(work, "rows")[start:stop]
     titles = open_array(vectors.parent, vectors.stem)
     ids, cosines = search_batch(_map_index(work / "index.faiss"), titles, titles, rows, k, True)
@@ -71,11 +72,12 @@ def _search_piece(work: Path, vectors: Path, start: int, stop: int, k: int) -> P
 
 @functools.lru_cache(1)
 def _map_index(file: Path) -> Any:
+    """Maps an index of faiss into memory; it searches with one thread."""
     import faiss  # pyright: ignore[reportMissingImports]
 
     faiss.omp_set_num_threads(1)
     index: Any = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
-    # Prefetching reads a cell for each query that probes it, which doubles the CPU time of cached files.
+    # Prefetching reads a cell once per query that visits it, which doubles the CPU time for cached files.
     lists: Any = faiss.downcast_InvertedLists(index.invlists)
     lists.prefetch_nthread = 0
     return index

@@ -11,14 +11,14 @@ from storage.shapes import Bool, Float32
 def read_points(
     folder: Path, name: str, is_placeholder: Bool[np.ndarray, " titles"]
 ) -> Float32[np.ndarray, "titles dim"]:
-    """Reads title vectors from a Vectors folder. Titles that name no programme get zero vectors.
+    """Reads the vectors of titles, and sets those of placeholder titles, such as "To be announced", to zero.
 
-    A title with a zero vector, such as "To be announced", has no neighbours.
+    Titles with a zero vector have no neighbours and are in no cluster.
 
     Args:
-        folder: Folder of the Vectors.
+        folder: Folder of a Vectors artifact.
         name: Name of the array, for example "full" (vectors with airing context).
-        is_placeholder: Whether the title names no programme.
+        is_placeholder: Whether each title is a placeholder, which names no programme.
 
     Raises:
         ValueError: The vectors belong to another corpus.

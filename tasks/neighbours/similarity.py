@@ -1,10 +1,10 @@
 """Finds exact nearest neighbours by cosine.
 
 The matrix of products is computed in square tiles, and the best candidates of each row are updated after each
-tile. When all titles are queries, each tile is used for its rows and its columns, which halves the products.
-Products are float32; candidates are sorted in float64. The search needs a few tiles of 4 MiB and 16 (k +
-EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch is loaded and finds a GPU,
-the GPU computes large products with the same result (on_gpu.py).
+tile. If all titles are queries, a tile is used for its rows and for its columns, which halves the number of
+products. Products are float32; candidates are sorted by cosines in float64. The search needs a few tiles of
+4 MiB and 16 (k + EXTRA_CANDIDATES) bytes per row (52 MiB for 100,000 titles with k = 25). If torch is loaded
+and finds a GPU, the GPU computes large products with the same result (on_gpu.py).
 """
 
 import logging
@@ -23,13 +23,13 @@ from tasks.neighbours.rescoring import empty_neighbours, order_candidates
 log = logging.getLogger(__name__)
 
 TILE_SIDE = 1_024  # rows and columns of a tile: 4 MiB, and column numbers fit in 16 bits
-EXTRA_CANDIDATES = 8  # candidates beyond k, which float64 may reorder
+EXTRA_CANDIDATES = 8  # candidates in addition to k, because cosines in float64 may change the order
 FEW_QUERIES = 8  # maximum number of queries for which 8-bit codes are faster (codes.py)
-HIT_BUFFER = 32  # slots for hits in addition to the kept values
-EMPTY = np.int64(np.iinfo(np.int64).min)  # an empty slot, less than every value
-ID_BITS = 32
+HIT_BUFFER = 32  # minimum number of slots for hits in the buffer of a row
+EMPTY = np.int64(np.iinfo(np.int64).min)  # marks an empty slot; it is less than every packed value
+ID_BITS = 32  # bits of the id in a packed value
 MIN_PAIRS = 1 << 26  # for fewer pairs, a CPU core takes at most .2 s, the start-up time of the GPU
-Hits = tuple[np.ndarray, np.ndarray, np.ndarray]
+Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, columns and values of entries of a tile
 
 
 def top_neighbours(
@@ -46,18 +46,19 @@ def top_neighbours(
     A zero row, which is a title without any token of the vocabulary, has no neighbours and is no neighbour.
 
     Args:
-        queries: float32 (queries, dim), unit norm or zero.
-        base: float32 (titles, dim), unit norm or zero.
-        k: Neighbours per query, at least 1.
-        exclude_self: ``queries`` is ``base``, and a row is not its own neighbour.
-        checked: Whether the caller has checked that all rows of ``base`` have unit norm.
+        queries: Vectors of queries, float32 (queries, dim), unit norm or zero.
+        base: Vectors of titles, float32 (titles, dim), unit norm or zero.
+        k: Number of neighbours per query, at least 1.
+        exclude_self: Whether ``queries`` is ``base``, and a row is not its own neighbour.
+        checked: Whether the caller guarantees that all rows of ``base`` have unit norm.
         block: Rows and columns of one product, at most 1,024.
 
     Returns:
-        Ids, int64, best first, and cosines, float32, both (queries, k), padded with -1 and 0.
+        The ids, int64, padded with -1, and the cosines, float32, padded with 0, both (queries, k), in
+        descending order of cosines.
 
     Raises:
-        ValueError: Shapes do not match, k or block is below 1, or a row has neither unit norm nor norm zero.
+        ValueError: Shapes do not match, k or block is below 1, or the norm of a row is neither 1 nor 0.
     """
     if k < 1 or block < 1:
         raise ValueError(f"k and block must be at least 1, got k={k} and block={block}")
@@ -94,13 +95,13 @@ def top_neighbours(
 
 
 def is_gpu_faster(pairs: int) -> bool:
-    """Whether torch is loaded and finds a GPU, and the number of pairs is large enough to use it."""
+    """Returns whether torch is loaded and finds a GPU, and ``pairs`` is large enough to use the GPU."""
     torch = sys.modules.get("torch")
     return pairs >= MIN_PAIRS and torch is not None and torch.cuda.is_available()
 
 
 def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
-    """Returns the mask of rows that are not zero, bool (rows,).
+    """Returns the mask of rows that are not zero, bool (rows,). ``name`` is used in the error message.
 
     Raises:
         ValueError: The norm of a row is neither 1 (within 1e-3) nor 0, or is NaN.
@@ -117,7 +118,7 @@ def nonzero_rows(vectors: np.ndarray, name: str = "vectors") -> np.ndarray:
 
 
 def select_rows(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Returns the selected rows as contiguous float32, without a copy if possible."""
+    """Returns ``vectors[rows]`` as contiguous float32, without a copy if all rows are selected."""
     return np.ascontiguousarray(vectors if len(rows) == len(vectors) else vectors[rows], dtype=np.float32)
 
 
@@ -127,7 +128,7 @@ def pack(values: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Inverts ``pack``: returns values, float32, and ids, int64. An empty slot has minus infinity and -1."""
+    """Inverts ``pack``: returns values, float32, and ids, int64; minus infinity and -1 for empty slots."""
     values = _to_ordered_bits((packed >> ID_BITS).astype(np.int32)).view(np.float32)
     is_empty = packed == EMPTY
     ids = packed & ((1 << ID_BITS) - 1)
@@ -140,23 +141,26 @@ def _to_ordered_bits(bits: np.ndarray) -> np.ndarray:
 
 
 class RunningTop:
-    """Keeps the ``top_k`` largest values of each row and their ids while tiles arrive.
+    """Collects the ``top_k`` largest values of each row of a matrix, and their column ids, tile by tile.
 
-    The threshold of a row is its smallest kept value. A hit is a value above the threshold. Hits are added to
-    the buffer of the row. A full buffer is sorted and reduced to the largest values, which raises the
-    threshold. This is faster than selecting the top k of every tile: comparing a value with the threshold
+    The threshold of a row is the smallest of its ``top_k`` values. A *hit* is a value above the threshold. It
+    is added to the buffer of its row. A full buffer is sorted and reduced to the largest values, which raises
+    the threshold. This is faster than selecting the top k of every tile: comparing a value with the threshold
     takes .4 ns, torch.topk takes 10 ns per value, and a product with 100 dimensions takes 2.6 ns. A value and
-    its id are packed into a 64-bit integer, because NumPy sorts 66 of these in .2 µs.
+    its id are packed into a 64-bit integer, because NumPy sorts 66 such integers in .2 µs.
     """
 
     def __init__(self, rows: int, top_k: int) -> None:
         self.top_k = top_k
         self.packed = np.full((rows, top_k + max(HIT_BUFFER, top_k)), EMPTY, dtype=np.int64)
         self.filled = np.zeros(rows, dtype=np.int64)
-        self.threshold = np.full(rows, -np.inf, dtype=np.float32)  # only larger values are kept
+        self.threshold = np.full(rows, -np.inf, dtype=np.float32)
 
     def begin(self, first: int, tile: np.ndarray, first_id: int) -> None:
-        """Initializes the rows from ``first`` on with the largest finite values of a tile."""
+        """Initializes the rows from ``first`` on with the largest finite values of a tile.
+
+        ``first_id`` is the id of the first column of the tile.
+        """
         count = min(self.top_k, tile.shape[1])
         ids = np.argpartition(tile, tile.shape[1] - count, axis=1)[:, -count:]
         values = np.take_along_axis(tile, ids, 1)
@@ -166,29 +170,30 @@ class RunningTop:
         self.compact(np.arange(rows.start, rows.stop))
 
     def offer(self, first: int, rows: np.ndarray, ids: np.ndarray, values: np.ndarray) -> None:
-        """Adds hits: values above the threshold of their row. ``rows`` are ascending and relative to
-        ``first``.
+        """Adds hits, which are values above the threshold of their row.
+
+        ``rows`` are ascending row numbers, counted from ``first``.
         """
         if not len(rows):
             return
         width, counts = self.packed.shape[1], np.bincount(rows)
-        part = slice(first, first + len(counts))
-        full_rows = np.flatnonzero(self.filled[part] + counts > width)
+        block = slice(first, first + len(counts))
+        full_rows = np.flatnonzero(self.filled[block] + counts > width)
         if len(full_rows):
             self.compact(full_rows + first)
-            is_above = values > self.threshold[part][rows]
+            is_above = values > self.threshold[block][rows]
             rows, ids, values = rows[is_above], ids[is_above], values[is_above]
             counts = np.bincount(rows, minlength=len(counts))
-            if (self.filled[part] + counts).max() > width:  # still more than fit
+            if (self.filled[block] + counts).max() > width:  # a buffer is still too small for its hits
                 for every_second in (slice(0, None, 2), slice(1, None, 2)):
                     self.offer(first, rows[every_second], ids[every_second], values[every_second])
                 return
-        places = np.arange(len(rows)) + (self.filled[part] - np.cumsum(counts) + counts)[rows]
-        self.packed.reshape(-1)[(rows + first) * width + places] = pack(values, ids)
-        self.filled[part] += counts
+        slots = np.arange(len(rows)) + (self.filled[block] - np.cumsum(counts) + counts)[rows]
+        self.packed.reshape(-1)[(rows + first) * width + slots] = pack(values, ids)
+        self.filled[block] += counts
 
     def compact(self, rows: np.ndarray) -> None:
-        """Sorts the buffers of these rows and keeps the ``top_k`` largest values of each."""
+        """Sorts the buffers of ``rows`` and reduces each buffer to its ``top_k`` largest values."""
         sorted_values = np.sort(self.packed[rows], axis=1)[:, : -self.top_k - 1 : -1]
         self.packed[rows, : self.top_k] = sorted_values
         self.packed[rows, self.top_k :] = EMPTY
@@ -196,20 +201,29 @@ class RunningTop:
         self.threshold[rows] = unpack(sorted_values[:, -1])[0]
 
     def best(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns values, descending, and ids, both (rows, top_k), padded with minus infinity and -1."""
+        """Returns the largest values of ``rows``, descending, and their ids, both (rows, top_k).
+
+        Values are padded with minus infinity, ids with -1.
+        """
         self.compact(rows)
         return unpack(self.packed[rows, : self.top_k])
 
 
 def hits_by_row(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
-    """Returns rows (ascending), columns and values of the entries above their row's threshold."""
+    """Returns the rows (ascending), columns and values of the entries above the threshold of their row.
+
+    ``mask`` is a buffer of the shape of the tile.
+    """
     positions = np.flatnonzero(np.greater(tile, threshold[:, None], out=mask))
     rows = positions // tile.shape[1]
     return rows, positions - rows * tile.shape[1], tile.reshape(-1)[positions]
 
 
 def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) -> Hits:
-    """Returns columns (ascending), rows and values of the entries above their column's threshold."""
+    """Returns the columns (ascending), rows and values of the entries above the threshold of their column.
+
+    ``mask`` is a buffer of the shape of the tile.
+    """
     positions = np.flatnonzero(np.greater(tile, threshold, out=mask))
     rows = positions // tile.shape[1]  # np.divmod takes 25 times as long
     columns = positions - rows * tile.shape[1]
@@ -220,57 +234,59 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 def _search(
     rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields for each block of rows: first row, and ids and cosines of neighbours, (rows, at most k)."""
+    """Yields, per block of rows, its first row, and the ids and cosines of neighbours (rows, at most k)."""
     running_top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
     width = block if exclude_self else block * block // min(block, len(rows))
-    cells = min(block, len(rows)) * min(width, len(columns))
-    scratch, offering = threading.local(), threading.Lock()
+    buffer_size = min(block, len(rows)) * min(width, len(columns))
+    buffers, offer_lock = threading.local(), threading.Lock()
 
-    def product(first: int, start: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a tile of products, and a mask of the same shape, in buffers that the thread reuses.
+    def compute_tile(row: int, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the tile of products from ``row`` and ``column`` on, and a mask of the same shape.
 
-        New memory for each tile would take a third of the time of the product.
+        Both arrays are buffers that the thread reuses, because new memory for each tile would take a third of
+        the time of the product.
         """
-        if not hasattr(scratch, "tile"):
-            scratch.tile, scratch.mask = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=bool)
-        part, other = rows[first:][:block], columns[start:][:width]
-        size = len(part) * len(other)
-        tile = scratch.tile[:size].reshape(len(part), -1)
-        if len(part) == 1:
-            np.dot(other, part[0], out=tile[0])
+        if not hasattr(buffers, "tile"):
+            buffers.tile = np.empty(buffer_size, dtype=np.float32)
+            buffers.mask = np.empty(buffer_size, dtype=bool)
+        tile_rows, tile_columns = rows[row:][:block], columns[column:][:width]
+        size = len(tile_rows) * len(tile_columns)
+        tile = buffers.tile[:size].reshape(len(tile_rows), -1)
+        if len(tile_rows) == 1:
+            np.dot(tile_columns, tile_rows[0], out=tile[0])
         else:
-            np.matmul(part, other.T, out=tile)
-        return tile, scratch.mask[:size].reshape(tile.shape)
+            np.matmul(tile_rows, tile_columns.T, out=tile)
+        return tile, buffers.mask[:size].reshape(tile.shape)
 
-    def begin(first: int) -> None:
-        start = first if exclude_self else 0
-        tile, _ = product(first, start)
+    def begin_rows(row: int) -> None:
+        column = row if exclude_self else 0
+        tile, _ = compute_tile(row, column)
         if exclude_self:
             np.fill_diagonal(tile, -np.inf)
-        running_top.begin(first, tile, start)
+        running_top.begin(row, tile, column)
 
-    def compare(first: int, start: int) -> None:
-        tile, mask = product(first, start)
-        hit_rows, ids, values = hits_by_row(tile, running_top.threshold[first : first + len(tile)], mask)
-        mirrored = None
+    def compare(row: int, column: int) -> None:
+        tile, mask = compute_tile(row, column)
+        hit_rows, ids, values = hits_by_row(tile, running_top.threshold[row : row + len(tile)], mask)
+        column_hits = None
         if exclude_self:
-            mirrored = hits_by_column(tile, running_top.threshold[start : start + tile.shape[1]], mask)
-        with offering:  # a stale threshold costs time but loses no hits
-            running_top.offer(first, hit_rows, ids + start, values)
-            if mirrored is not None:
-                running_top.offer(start, mirrored[0], mirrored[1] + first, mirrored[2])
+            column_hits = hits_by_column(tile, running_top.threshold[column : column + tile.shape[1]], mask)
+        with offer_lock:  # an outdated threshold costs time but loses no hits
+            running_top.offer(row, hit_rows, ids + column, values)
+            if column_hits is not None:
+                running_top.offer(column, column_hits[0], column_hits[1] + row, column_hits[2])
 
-    def finish(start: int) -> tuple[int, np.ndarray, np.ndarray]:
-        values, ids = running_top.best(np.arange(start, min(start + TILE_SIDE, len(rows))))
-        self_offset = start if exclude_self else None
-        return start, *order_candidates(rows[start : start + TILE_SIDE], columns, k, ids, values, self_offset)
+    def finish_rows(row: int) -> tuple[int, np.ndarray, np.ndarray]:
+        values, ids = running_top.best(np.arange(row, min(row + TILE_SIDE, len(rows))))
+        self_offset = row if exclude_self else None
+        return row, *order_candidates(rows[row : row + TILE_SIDE], columns, k, ids, values, self_offset)
 
     block_starts, threads = range(0, len(rows), block), cores()
-    # A product of 1,024 x 1,024 is too small to be divided between threads, so each computes different tiles.
+    # A product of 1,024 x 1,024 is too small to be divided, so threads compute different tiles.
     with ThreadPoolExecutor(threads) as pool:
         run = map if threads == 1 else pool.map
-        deque(run(begin, block_starts), 0)
-        for first in block_starts:
-            start = first + block if exclude_self else width
-            deque(run(partial(compare, first), range(start, len(columns), width)), 0)
-        yield from run(finish, range(0, len(rows), TILE_SIDE))
+        deque(run(begin_rows, block_starts), 0)
+        for row in block_starts:
+            first_column = row + block if exclude_self else width
+            deque(run(partial(compare, row), range(first_column, len(columns), width)), 0)
+        yield from run(finish_rows, range(0, len(rows), TILE_SIDE))

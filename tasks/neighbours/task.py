@@ -32,27 +32,35 @@ def find_nearest(
     search: SearchSettings,
     previous: NearestTitles | None = None,
 ) -> NearestTitles:
-    """Publishes the k nearest titles of each title for two purposes, each with different vectors.
+    """Publishes the k nearest titles of each title, by similarity vectors and by vectors with airing context.
 
-    Lists of similar titles compare similarity vectors. Clusters compare vectors with airing context. Titles
-    that name no programme, such as "To be announced", have no neighbours. If most vectors are those of the
-    previous night, its neighbours are updated, with the same result (update.py).
+    Lists of similar titles use the former, and clusters use the latter. Placeholder titles, such as "To be
+    announced", have no neighbours. If most vectors are equal to those of an earlier night, the neighbours of
+    that night are updated, with the same result as a search of all titles (update.py).
+
+    Args:
+        home: Folder in which all results are stored.
+        corpus: Corpus of the titles.
+        vectors: Vectors of the titles.
+        k: Number of neighbours of a title.
+        search: Settings of the search.
+        previous: NearestTitles of the earlier night; None if there is none.
     """
     workspace = Workspace(home)
-    earlier = _read_earlier(workspace, previous, corpus, k, search) if previous else None
+    earlier = _read_earlier_night(workspace, previous, corpus, k, search) if previous else None
     splits = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
     is_placeholder = np.array(splits.to_pylist()) == "placeholder"
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         points = read_points(folder, "full", is_placeholder)
         file, options = folder / "full.npy", (k, search, draft.folder, earlier)
-        ids, cosines, recall = _search_nearest(points, file, "to cluster", *options)
+        ids, cosines, recall = _search_nearest(points, file, "clusters", *options)
         write_graph(draft.folder, ids, cosines)
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points
             points = read_points(folder, "similarity", is_placeholder)
             file = folder / "similarity.npy"
-            ids, cosines, recall = _search_nearest(points, file, "shown", *options)
+            ids, cosines, recall = _search_nearest(points, file, "lists of similar titles", *options)
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
         draft.details["recall"] = recall
@@ -66,68 +74,82 @@ def _search_nearest(
     k: int,
     search: SearchSettings,
     folder: Path,
-    earlier: "_Earlier | None",
+    earlier: "_EarlierNight | None",
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Returns ids and cosines of the nearest titles, both (titles, k), and the recall of the search.
+    """Returns the ids and the cosines of the nearest titles, both (titles, k), and the recall of the search.
 
-    Workers read the published array ``vectors`` and exchange temporary files with this process in ``folder``.
+    Args:
+        points: Vectors of titles; placeholder titles have zero vectors.
+        vectors: File of the published array of vectors, which workers read.
+        purpose: Purpose of the neighbours, for the log.
+        k: Number of neighbours of a title.
+        search: Settings of the search.
+        folder: Folder for temporary files, to which all workers have access.
+        earlier: Neighbours of an earlier night; None if they cannot be updated.
     """
     log = get_run_logger()
     if earlier and (updated := earlier.update(points, vectors.stem, k)):
-        log.info("nearest titles (%s): those of the previous night, updated", purpose)
+        log.info("nearest titles for %s: updated from those of an earlier night", purpose)
         return *updated, 1.0
     index = search.open(points)
     if isinstance(index, Approximate) and (search.workers > 0 or search.pool != "processes"):
         ids, cosines = empty_neighbours(len(points), k)
         with tempfile.TemporaryDirectory(dir=folder, prefix="work-") as work:
             for event in search_pieces(index, vectors, Path(work), search, ids, cosines):
-                log.info("nearest titles (%s): %3.0f %%  %s", purpose, event.percent, event.note)
+                log.info("nearest titles for %s: %3.0f %%  %s", purpose, event.percent, event.note)
     else:
         ids, cosines = index.nearest_to_each(k)
-    index_name, is_exact = type(index).__name__.lower(), isinstance(index, Exact)
-    del index  # has half the size of the points
+    is_exact = isinstance(index, Exact)
+    del index  # the index needs half of the memory of the points
     recall = 1.0 if is_exact else sampled_recall(points, ids)
-    log.info("nearest titles (%s): %s search, recall %.4f", purpose, index_name, recall)
+    method = "exact" if is_exact else "approximate"
+    log.info("nearest titles for %s: %s search, recall %.4f", purpose, method, recall)
     return ids, cosines, recall
 
 
-class _Earlier(NamedTuple):
-    """Neighbours of the previous night, from an exact search."""
+class _EarlierNight(NamedTuple):
+    """Neighbours of an earlier night, from an exact search."""
 
-    origin: np.ndarray  # row of each title in the previous night, -1 for new titles
-    is_placeholder: np.ndarray  # bool, of the titles of the previous night
-    vectors: Path  # folder of its Vectors
-    nearest: Path  # folder of its NearestTitles
+    rows: np.ndarray  # row of each of tonight's titles in the earlier night, -1 for new titles
+    is_placeholder: np.ndarray  # bool, one entry per title of the earlier night
+    vectors: Path  # folder of the Vectors of the earlier night
+    nearest: Path  # folder of the NearestTitles of the earlier night
 
     def update(self, points: np.ndarray, name: str, k: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns ids and cosines of the nearest titles, or None if too many vectors have changed.
+        """Returns the ids and cosines of tonight's nearest titles, or None if too many vectors have changed.
 
-        ``points`` is the array ``name`` of the Vectors, without placeholder titles.
+        ``points`` is tonight's array ``name`` of the Vectors, in which placeholder titles are zero.
         """
-        before = read_points(self.vectors, name, self.is_placeholder)
-        if before.shape[1] != points.shape[1]:
+        earlier_points = read_points(self.vectors, name, self.is_placeholder)
+        if earlier_points.shape[1] != points.shape[1]:
             return None
         names = ("graph", "graph_cosines") if name == "full" else ("neighbours", "similarities")
-        ids, cosines = (np.asarray(open_array(self.nearest, each)) for each in names)
-        return update_neighbours(points, k, self.origin, before, ids, cosines)
+        ids, cosines = (np.asarray(open_array(self.nearest, array_name)) for array_name in names)
+        return update_neighbours(points, k, self.rows, earlier_points, ids, cosines)
 
 
-def _read_earlier(
+def _read_earlier_night(
     workspace: Workspace, nearest: NearestTitles, corpus: Corpus, k: int, search: SearchSettings
-) -> _Earlier | None:
+) -> _EarlierNight | None:
     """Returns the neighbours of an earlier night; None if its search was not exact or had other settings."""
     keys = {item["kind"]: Path(item["path"]).name for item in read_inputs(workspace.folder(nearest))}
-    earlier = workspace.read(Corpus, keys.get(Corpus.kind, ""))
-    vectors = workspace.read(Vectors, keys.get(Vectors.kind, ""))
-    if not earlier or not vectors or Path(nearest.path).name != STAGE.key(earlier, vectors, k, search):
+    earlier_corpus = workspace.read(Corpus, keys.get(Corpus.kind, ""))
+    earlier_vectors = workspace.read(Vectors, keys.get(Vectors.kind, ""))
+    if not earlier_corpus or not earlier_vectors:
         return None
-    now, then = (
-        pq.read_table(workspace.folder(each) / "titles.parquet", columns=["show_key", "split"])
-        for each in (corpus, earlier)
+    if Path(nearest.path).name != STAGE.key(earlier_corpus, earlier_vectors, k, search):
+        return None
+    titles, earlier_titles = (
+        pq.read_table(workspace.folder(artifact) / "titles.parquet", columns=["show_key", "split"])
+        for artifact in (corpus, earlier_corpus)
     )
-    if not search.is_exact(max(len(now), len(then))):
+    if not search.is_exact(max(len(titles), len(earlier_titles))):
         return None
-    rows = pc.index_in(now["show_key"], value_set=then["show_key"].combine_chunks())  # pyright: ignore[reportAttributeAccessIssue]
-    is_placeholder = np.array(then["split"].to_pylist()) == "placeholder"
-    origin = rows.fill_null(-1).to_numpy()
-    return _Earlier(origin, is_placeholder, workspace.folder(vectors), workspace.folder(nearest))
+    earlier_shows = earlier_titles["show_key"].combine_chunks()
+    rows = pc.index_in(titles["show_key"], value_set=earlier_shows)  # pyright: ignore[reportAttributeAccessIssue]
+    return _EarlierNight(
+        rows=rows.fill_null(-1).to_numpy(),
+        is_placeholder=np.array(earlier_titles["split"].to_pylist()) == "placeholder",
+        vectors=workspace.folder(earlier_vectors),
+        nearest=workspace.folder(nearest),
+    )

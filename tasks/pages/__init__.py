@@ -1,9 +1,9 @@
-"""Renders self-contained HTML pages with shared parts (theme, head, logo, button) and safely embedded data.
+"""Renders self-contained HTML pages from shared parts (theme, head, logo, button) and embedded data.
 
-A page opens from disk without a network, and inside MLflow's artifact view, which is a sandboxed frame. It
-therefore uses no storage, no fonts and no libraries, and its content security policy forbids all requests.
-The data of a page are JSON in a script element. ``<``, ``>``, ``&``, U+2028 and U+2029 are escaped, so that
-no title can end the script element. Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
+A page opens from disk without a network, and in the artifact view of MLflow, which is a sandboxed frame.
+Therefore, a page uses no browser storage, web fonts or libraries, and its content security policy forbids all
+requests. The data of a page are JSON in a script element. ``<``, ``>``, ``&``, U+2028 and U+2029 are escaped,
+so that no title can end the script element. Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
 """
 
 import html
@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-HERE = Path(__file__).parent
-THEME = HERE / "theme.css"
+FOLDER = Path(__file__).parent
+THEME = FOLDER / "theme.css"
 ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
@@ -30,18 +30,19 @@ def render_page(template: Path, heading: str, style: Path, data: str, scripts: S
     ``{{> NAME}}`` is replaced by the shared part NAME.html; ``{{heading}}``, ``{{style}}``, ``{{data}}`` and
     ``{{script}}`` are replaced by the arguments.
     """
-    shared_part = re.compile(r"\{\{> (\w+)\}\}\n")
-    text = shared_part.sub(
-        lambda mark: (HERE / f"{mark[1]}.html").read_text("utf-8"), template.read_text("utf-8")
+    text = re.sub(
+        r"\{\{> (\w+)\}\}\n",
+        lambda match: (FOLDER / f"{match[1]}.html").read_text("utf-8"),
+        template.read_text("utf-8"),
     )
-    parts = {
+    values = {
         "heading": html.escape(replace_surrogates(heading)),
         "style": THEME.read_text(encoding="utf-8") + style.read_text(encoding="utf-8"),
         "data": data,
         "script": "\n".join(script.read_text(encoding="utf-8") for script in scripts),
     }
-    # in one pass, so that a mark in a title is not replaced
-    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], text)
+    # in one pass, so that "{{data}}" in a title is not replaced
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
 
 
 def replace_surrogates(text: str) -> str:

@@ -1,7 +1,6 @@
 """Writes the HTML pages of a nightly run: map.html (a map of all titles) and plots.html."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from storage.home.workspace import Workspace
 from tasks.publish.inputs import PageInputs
 from tasks.publish.map.descriptions import read_excerpts
 from tasks.publish.map.page import COLUMNS, MAX_TIMES, make_content, make_facts, render_map
-from tasks.publish.map.places import read_places
+from tasks.publish.map.places import read_map_titles
 from tasks.publish.plots.memory import plot_memory
 from tasks.publish.plots.reliability import plot_reliability
 from tasks.publish.plots.run_plots import draw_figures, extend_history, write_history, write_plots
@@ -43,40 +42,40 @@ def write_page(
         folder: Folder for the files.
 
     Returns:
-        The number of titles on the map ("titles") and of their clusters ("clusters").
+        The number of titles on the map ("titles") and the number of clusters ("clusters").
     """
     workspace, settings = Workspace(home), inputs.settings
-    path = workspace.folder
-    corpus, guide, scores = path(inputs.corpus), path(inputs.guide), path(inputs.scores)
+    folder_of = workspace.folder
+    corpus, guide, scores = folder_of(inputs.corpus), folder_of(inputs.guide), folder_of(inputs.scores)
     titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
-    kinds = read_title_kinds(corpus)["programme_kinds"]
-    titles = titles.append_column("programme_kinds", kinds)
-    corpus_files, title_vectors = open_corpus(corpus), np.asarray(open_array(path(inputs.vectors), "full"))
+    titles = titles.append_column("programme_kinds", read_title_kinds(corpus)["programme_kinds"])
+    corpus_files = open_corpus(corpus)
+    title_vectors = np.asarray(open_array(folder_of(inputs.vectors), "full"))
     score_document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")
     training = workspace.details(inputs.checkpoint)
-    history = extend_history(path(previous) if previous else None, now, training["history"], score_document)
+    previous_page = folder_of(previous) if previous else None
+    history = extend_history(previous_page, now, training["history"], score_document)
     density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
     with temporary_database(folder) as connection:
         airings = Airings(connection, guide, variants)
-        # in blocks, because a query for a million titles would exceed the memory limit of DuckDB
+        # in blocks of titles, because a query for a million titles would exceed the memory limit of DuckDB
         times = pa.concat_tables(
             airings.times(block.start, block.stop, MAX_TIMES) for block in row_blocks(len(titles))
         )
-    descriptions: Sequence[str] = ()
-    if settings.descriptions:
-        descriptions = read_excerpts(guide, variants, len(titles), folder)
-    places = read_places(path(inputs.layout), path(inputs.nearest), settings.neighbours)
+    descriptions = read_excerpts(guide, variants, len(titles), folder) if settings.descriptions else ()
+    map_titles = read_map_titles(folder_of(inputs.layout), folder_of(inputs.nearest), settings.neighbours)
     facts = make_facts(titles, score_document)
-    content = make_content(titles, places, path(inputs.clustering), facts, settings, times, descriptions)
+    clustering = folder_of(inputs.clustering)
+    content = make_content(titles, map_titles, clustering, facts, settings, times, descriptions)
     figures = draw_figures(
         corpus_files,
         titles,
         title_vectors,
         queries,
         content,
-        places.shown,
+        map_titles.corpus_rows,
         history,
         Density(**density) if density else None,
     )

@@ -1,4 +1,4 @@
-"""Dataclasses with the inputs of the tasks of the stage publish, one class per task."""
+"""Defines the inputs of the tasks of the stage publish, with one dataclass per task."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Challenger:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousNight:
-    """Results of the previous nightly run for comparison in the report; without such a run, the defaults."""
+    """Results of the previous nightly run, with which the report compares; empty if there was no such run."""
 
     figures: Mapping[str, float] = field(default_factory=dict)  # main metrics by name (report.HEADLINE)
     model_folder: str = ""  # path of the Model artifact of the previous run

@@ -1,6 +1,6 @@
-"""Renders artifacts.html, which lists the artifacts of a nightly run, their inputs and their uses.
+"""Renders artifacts.html, which lists the artifacts of a nightly run, with the inputs and the uses of each.
 
-An artifact is a published folder; its file artifact.json records its digest, files, inputs and settings.
+An artifact is a published folder. Its file artifact.json records its digest, files, inputs and settings.
 """
 
 import json
@@ -30,12 +30,12 @@ class ArtifactRecord:
 
     @property
     def anchor(self) -> str:
-        """HTML id of the section of this artifact on the page."""
+        """HTML id of the section of the page that describes this artifact."""
         return _html_id(self.content)
 
     @property
     def inputs(self) -> Sequence[Mapping[str, str]]:
-        """Kind, path and digest of each input; empty for artifacts that do not record their inputs."""
+        """Kind, path and digest of each input; empty if the artifact does not record its inputs."""
         return self.content.get("made_of", {}).get("inputs", [])
 
 
@@ -62,17 +62,17 @@ def render_artifacts(records: Sequence[ArtifactRecord], heading: str, registered
     """Returns artifacts.html as text, to be written as UTF-8.
 
     Args:
-        records: Artifacts in the order of their sections.
+        records: Artifacts, one per section of the page, in the order of the sections.
         heading: Heading of the page.
         registered: URI of the registered model in MLflow, such as models:/NAME/VERSION.
     """
-    users: dict[str, list[Mapping[str, Any]]] = {}
+    uses: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for item in record.inputs:
-            users.setdefault(_html_id(item), []).append(record.content)
+            uses.setdefault(_html_id(item), []).append(record.content)
     anchors = {record.anchor for record in records}
     sections = [
-        _render_section(record, users.get(record.anchor, []), anchors, registered) for record in records
+        _render_section(record, uses.get(record.anchor, []), anchors, registered) for record in records
     ]
     body = replace_surrogates("\n".join(sections))
     return render_page(FOLDER / "artifacts.html", heading, FOLDER / "artifacts.css", body, [])
@@ -84,22 +84,22 @@ def _html_id(item: Mapping[str, Any]) -> str:
 
 
 def _render_link(item: Mapping[str, Any], anchors: set[str]) -> str:
-    """Returns HTML with the name of an artifact or feed, linked to its section if the page has one."""
+    """Returns HTML with the name of an artifact or feed, linked to its section if the page has a section."""
     text = f"{escape(item['path'] if item['kind'] == 'Feed' else item['kind'])}"
     text += f" <code>{item['digest'][:SHOWN_DIGITS]}</code>"
     return f'<a href="#{_html_id(item)}">{text}</a>' if _html_id(item) in anchors else f"<span>{text}</span>"
 
 
 def _render_section(
-    record: ArtifactRecord, users: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
+    record: ArtifactRecord, uses: Sequence[Mapping[str, Any]], anchors: set[str], registered: str
 ) -> str:
-    """Returns the HTML section of an artifact. ``users`` are the artifacts that have it as input."""
+    """Returns the HTML section of an artifact. ``uses`` are the artifacts that have the artifact as input."""
     content, files = record.content, record.content["files"]
     provenance = content.get("made_of", {})
     size = sum(file["size"] for file in files.values())
     counts = ", ".join(f"{number:,} {escape(name)}" for name, number in content["counts"].items())
     inputs = [_render_link(item, anchors) for item in record.inputs] or ["<span>not recorded</span>"]
-    used_by = [_render_link(item, anchors) for item in users]
+    used_by = [_render_link(item, anchors) for item in uses]
     if content["kind"] == "Model":
         used_by.append(f"<span>registered as <code>{escape(registered)}</code></span>")
     rows = "".join(

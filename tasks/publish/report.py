@@ -1,6 +1,7 @@
 """Writes the Markdown report of a nightly run.
 
-The report has the decision about the model, the main metrics, and tables of feeds, scores and clusters.
+The report contains the decision about the new model, the main metrics, and tables of feeds, scores and
+clusters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from storage.artifacts import Guide
 from tasks.scoring.protocols import PROTOCOLS
 
-METRIC_NAMES = {
+METRIC_NAMES = {  # names of the metrics of predictors, by key in scores.json
     "accuracy": "accuracy",
     "precision_at_k": "precision at k",
     "mrr": "MRR",
@@ -27,7 +28,7 @@ PREDICTORS = {  # names of compared predictors of categories, by key in scores.j
     "sentence_knn": "k-NN of sentence vectors",
     "majority": "majority class",
 }
-MAX_LISTED = 20  # maximum number of listed anomalies and of listed clusters
+MAX_LISTED = 20  # maximum number of anomalies, and of clusters, in the report
 HEADLINE = {  # names of the main metrics of a run, by key
     "quality": "quality, which the gate compares",
     "quality_difference": "difference from the champion",
@@ -53,7 +54,7 @@ class Verdict:
     name: str = "guidespace-titles"  # name of the registered model; models:/NAME@champion is served
     version: str  # version of the challenger in the MLflow model registry
     champion: bool  # whether this version is now the champion
-    reason: str  # sentence that explains the decision, with the compared qualities
+    reason: str  # sentence that explains the decision and contains the compared qualities
     quality: float | None = None  # challenger's mean quality on held-out titles, 0 to 1; None without titles
     difference: float | None = None  # quality of the challenger minus quality of the champion, if compared
     logged_model: str = ""  # id of the MLflow logged model from which the version was registered
@@ -82,11 +83,13 @@ class RunReport:
     link: str = ""  # page of the MLflow run; "" without an MLflow server
 
 
-def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int) -> dict[str, float]:
-    """Returns the main metrics of a run by name, in the order of HEADLINE, without undefined ones.
+def main_metrics(
+    scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int
+) -> dict[str, float]:
+    """Returns the main metrics of a run by name, in the order of HEADLINE. Undefined metrics are omitted.
 
     Args:
-        scores: Content of scores.json, of which the scores of the k-NN on titles alone are used.
+        scores: Content of scores.json. Its scores of the k-NN on titles without airing context are used.
         verdict: Decision about the model of the run.
         titles: Number of titles on the map.
         programmes: Number of programmes in the guide.
@@ -106,7 +109,7 @@ def headline(scores: Mapping[str, Any], verdict: Verdict, titles: int, programme
     return {name: float(values[name]) for name in HEADLINE if values.get(name) is not None}
 
 
-def run_report_markdown(
+def render_report(
     guide: Guide,
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],
@@ -121,7 +124,7 @@ def run_report_markdown(
 
     Args:
         guide: Guide of the run.
-        feeds: Rows of feeds.parquet: programmes seen, stored and rejected per feed.
+        feeds: Rows of feeds.parquet, with the numbers of programmes that were seen, stored and rejected.
         scores: Content of scores.json.
         verdict: Decision whether the new model is promoted.
         figures: Main metrics of this run by name (HEADLINE).
@@ -129,9 +132,9 @@ def run_report_markdown(
         anomalies: Warnings of the checks of the guide data.
         clusters: Entries of clusters.json.
         summary: Lines with the locations of the map, the MLflow run and the model, and with the choice of
-            the sentence encoder; empty lines are left out.
+            the sentence encoder; empty lines are omitted.
     """
-    counts = ("seen", "stored", "duplicates", "rejected")
+    count_columns = ("seen", "stored", "duplicates", "rejected")
     lines = [
         f"## {'Champion' if verdict.champion else 'Not promoted'}: version {verdict.version}",
         "",
@@ -141,7 +144,9 @@ def run_report_markdown(
         *_headline_table(figures, previous_figures),
         "",
         "### Feeds",
-        *markdown_table(("feed", *counts), [[feed["source"], *map(feed.get, counts)] for feed in feeds]),
+        *markdown_table(
+            ("feed", *count_columns), [[feed["source"], *map(feed.get, count_columns)] for feed in feeds]
+        ),
         "",
         "The snapshot contains {programmes:,} programmes, {channels:,} channels.".format(**guide.counts),
         "",
@@ -160,7 +165,7 @@ def run_report_markdown(
 
 
 def _score_lines(score: Mapping[str, Any]) -> list[str]:
-    """Returns Markdown with a table of the scores of all predictors on one held-out set."""
+    """Returns Markdown lines with a table of the scores of all predictors on one held-out set."""
     if not score["n"]:
         return ["", score["reason"] + "."]
     scored_predictors = {
@@ -177,7 +182,7 @@ def _score_lines(score: Mapping[str, Any]) -> list[str]:
 
 
 def _cluster_lines(scores: Mapping[str, Any], clusters: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns Markdown with the number, the agreement scores and the largest of the clusters."""
+    """Returns Markdown lines with the number and the scores of clusters, and a table of the largest ones."""
     noise, ami, stability = (markdown_cell(scores[name]) for name in ("noise_share", "ami", "run_to_run_ari"))
     summary = f"{scores['count']} clusters, {noise} of titles in none; AMI {ami}, run-to-run ARI {stability}."
     lines = ["", "### Clusters", "", summary]
@@ -188,7 +193,7 @@ def _cluster_lines(scores: Mapping[str, Any], clusters: Sequence[Mapping[str, An
 
 
 def _headline_table(figures: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
-    """Returns a Markdown table of the main metrics of this run, the previous run, and their difference."""
+    """Returns a Markdown table of the main metrics of this run and the previous run, with the differences."""
     header = ("", "tonight", "last night", "change") if previous else ("", "tonight")
     rows = []
     for name, label in HEADLINE.items():
@@ -201,7 +206,9 @@ def _headline_table(figures: Mapping[str, float], previous: Mapping[str, float])
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Returns an empty line and a Markdown table, as lines. All columns but the first are right-aligned."""
+    """Returns an empty line and the lines of a Markdown table, in which all columns but the first are
+    right-aligned.
+    """
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return ["", *(f"| {' | '.join(map(markdown_cell, line))} |" for line in lines)]
 

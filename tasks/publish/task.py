@@ -1,4 +1,4 @@
-"""Prefect tasks of the stage publish, which publish Layout, Page and Model artifacts and write the report."""
+"""Prefect tasks of the stage publish, which publish a Layout, a Page and a Model and write the report."""
 
 import io
 import json
@@ -42,7 +42,7 @@ from tasks.publish.inputs import LayoutInputs, PageInputs, ReportInputs
 from tasks.publish.map.places import write_layout
 from tasks.publish.nights.record import record_night
 from tasks.publish.provenance import render_artifacts, trace_inputs
-from tasks.publish.report import RunReport, Verdict, headline, run_report_markdown
+from tasks.publish.report import RunReport, Verdict, main_metrics, render_report
 from tasks.scoring.channels import channel_votes
 from tasks.scoring.confidence import held_out_votes
 from tasks.scoring.protocols import CorpusTitles
@@ -51,30 +51,30 @@ from tasks.search.search import COLUMNS, OPTIONAL_COLUMNS, SIMILARITY_ARRAYS
 LAYOUT = Stage(Layout, __file__, "layout")
 PAGE = Stage(Page, __file__, "draw")
 MODEL = Stage(Model, __file__, "pack")
-MAX_DROPPED_SHOWN = 200  # maximum rows of the flow run's table of dropped categories; MLflow has all rows
+MAX_DROPPED_SHOWN = 200  # maximum number of dropped categories that Prefect shows; MLflow has all of them
 
 
 @task(**LAYOUT.options)
 def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> Layout:
-    """Publishes a Layout: the positions of titles on the map, and why nearest titles are similar.
+    """Publishes a Layout: the positions of titles on the map, and the reasons why nearest titles are similar.
 
-    If there is a previous Layout, the computation starts from its positions.
+    The computation starts from the positions of the previous Layout, if there is one.
     """
-    folder = Workspace(home).folder
+    folder_of = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
         titles = inputs.corpus.counts["titles"]
-        # The process of the pool ends with the block.
+        # The with statement ends the process of the pool.
         with open_pool("processes", int(titles > MAX_HELPER_TITLES)) as submit_to_pool:
             submit = submit_to_pool if titles > MAX_HELPER_TITLES else helper_submit(titles)
             count = submit(
                 write_layout,
-                corpus=folder(inputs.corpus),
-                encoder=folder(inputs.encoder),
-                vectors=folder(inputs.vectors),
-                nearest=folder(inputs.nearest),
+                corpus=folder_of(inputs.corpus),
+                encoder=folder_of(inputs.encoder),
+                vectors=folder_of(inputs.vectors),
+                nearest=folder_of(inputs.nearest),
                 neighbours=inputs.neighbours,
                 seed=inputs.seed,
-                previous=folder(previous) if previous else None,
+                previous=folder_of(previous) if previous else None,
                 folder=draft.folder,
             )
             draft.counts["titles"] = count.result()
@@ -83,7 +83,7 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
 
 @task(**PAGE.options)
 def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> Page:
-    """Publishes a Page: map.html and plots.html, with the metrics of earlier runs from the previous Page."""
+    """Publishes a Page: map.html and plots.html. Metrics of earlier runs are read from the previous Page."""
     from tasks.publish.drawing import write_page  # imports plotly
 
     with PAGE.publish(home, inputs) as draft:
@@ -97,60 +97,63 @@ def draw(home: str, inputs: PageInputs, previous: Page | None, at: datetime) -> 
 def pack(
     home: str, corpus: Corpus, encoder: TitleEncoderFiles, vectors: Vectors, linear: LinearModel
 ) -> Model:
-    """Publishes a Model, the files of the served model.
+    """Publishes a Model, the folder of the served model.
 
-    The files are the title encoder, the similarity vectors, a table of the titles, the linear part of the
-    predictor of categories, and the nearest training titles of held-out titles with the support of each
-    label, from which the confidence of predictions is calibrated.
+    It contains the title encoder, the similarity vectors, a table of the titles, the linear part of the
+    predictor of categories, and the votes on held-out titles (their nearest training titles, and the support
+    of each label), from which the confidence of predictions is calibrated.
     """
-    folder = Workspace(home).folder
-    kinds = read_title_kinds(folder(corpus))
+    folder_of = Workspace(home).folder
+    kinds = read_title_kinds(folder_of(corpus))
     columns = {*COLUMNS, *OPTIONAL_COLUMNS, RARE_CATEGORIES, "split", "language"} - {*kinds.column_names}
-    titles = pq.read_table(folder(corpus) / "titles.parquet", columns=sorted(columns))
-    is_shown = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    titles = pq.read_table(folder_of(corpus) / "titles.parquet", columns=sorted(columns))
+    is_in_model = pc.not_equal(titles["split"], "placeholder").to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    rows = np.flatnonzero(is_in_model)
     with MODEL.publish(home, corpus, encoder, vectors, linear) as draft:
-        shutil.copyfile(folder(linear) / LINEAR, draft.folder / LINEAR)
+        shutil.copyfile(folder_of(linear) / LINEAR, draft.folder / LINEAR)
         for name in ("tokens.parquet", "rows.safetensors", "lexicon.json"):
-            shutil.copyfile(folder(encoder) / name, draft.folder / name)
+            shutil.copyfile(folder_of(encoder) / name, draft.folder / name)
         for column in kinds.column_names:
             titles = titles.append_column(column, kinds[column])
-        pq.write_table(titles.filter(is_shown), draft.folder / "titles.parquet", compression="zstd")
-        copy_kinds(folder(corpus), draft.folder, np.flatnonzero(is_shown))
-        corpus_files, opened = open_corpus(folder(corpus)), TitleEncoder.open(folder(encoder))
-        rows = np.flatnonzero(is_shown)
+        pq.write_table(titles.filter(is_in_model), draft.folder / "titles.parquet", compression="zstd")
+        copy_kinds(folder_of(corpus), draft.folder, rows)
+        corpus_files, title_encoder = open_corpus(folder_of(corpus)), TitleEncoder.open(folder_of(encoder))
         blocks = [rows[block] for block in row_blocks(len(rows))]
         for name in SIMILARITY_ARRAYS:
-            array = open_array(folder(vectors), name)
+            array = open_array(folder_of(vectors), name)
             with array_writer(draft.folder, name, array.dtype, array.shape[1:]) as add:
                 for block in blocks:
                     add(array[block])
         with array_writer(draft.folder, "dense", np.float16, corpus_files.sentences.shape[1:]) as add:
             for block in blocks:
-                dense = opened.bag.dense(corpus_files.sentences[block], corpus_files.descriptions[block])
-                add(dense.astype(np.float16))
-        part, points = LinearPart.open(folder(linear)), np.asarray(open_array(folder(vectors), "full"))
-        assert part is not None  # the stage writes it
-        support = partial(corpus_support, part, corpus_files, form="title_context")
-        row = np.append(np.cumsum(is_shown) - 1, -1)  # row in titles.parquet by title; -1 at index -1
-        by_name = {VOTES: held_out_votes(CorpusTitles.from_corpus(corpus_files), points, support)}
-        by_name[CHANNEL_VOTES] = channel_votes(corpus_files, opened, part, points)
-        for name, votes in by_name.items():
-            model_rows = {"titles": row[votes.titles], "neighbours": row[votes.neighbours]}
+                sentences, descriptions = corpus_files.sentences[block], corpus_files.descriptions[block]
+                add(title_encoder.bag.dense(sentences, descriptions).astype(np.float16))
+        linear_part = LinearPart.open(folder_of(linear))
+        assert linear_part is not None  # the stage linear writes the file
+        points = np.asarray(open_array(folder_of(vectors), "full"))
+        support = partial(corpus_support, linear_part, corpus_files, form="title_context")
+        model_row = np.append(np.cumsum(is_in_model) - 1, -1)  # row in the Model by title; -1 at index -1
+        votes_by_name = {
+            VOTES: held_out_votes(CorpusTitles.from_corpus(corpus_files), points, support),
+            CHANNEL_VOTES: channel_votes(corpus_files, title_encoder, linear_part, points),
+        }
+        for name, votes in votes_by_name.items():
+            model_rows = {"titles": model_row[votes.titles], "neighbours": model_row[votes.neighbours]}
             write_votes(draft.folder, votes._replace(**model_rows), name)
-        write_spellings(draft.folder, read_spellings(folder(corpus)))
-        draft.counts |= {"titles": int(is_shown.sum())}
+        write_spellings(draft.folder, read_spellings(folder_of(corpus)))
+        draft.counts |= {"titles": len(rows)}
     return draft.artifact
 
 
 @task(name="report", task_run_name="report", persist_result=False)
 def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
-    """Logs a nightly run to MLflow, writes its report and updates nights.html, the page of recent runs.
+    """Logs a nightly run to MLflow, returns its report, and updates nights.html, the page of recent runs.
 
     Args:
         home: Folder of the home.
         inputs: Artifacts of the run and the decision about its model.
-        run: Id of the MLflow run, which receives metrics, scores, drift, training history, feeds, map, plots
-            and dropped categories.
+        run: Id of the MLflow run to which metrics, scores, drift, training history, feeds, map, plots and
+            dropped categories are logged.
     """
     workspace, tracking, verdict = Workspace(home), Tracking(home), inputs.verdict
     folder = workspace.folder
@@ -158,16 +161,18 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     feeds = pq.read_table(folder(inputs.guide) / "feeds.parquet").to_pylist()
     dropped_categories = pq.read_table(folder(inputs.corpus) / "dropped_categories.parquet")
     titles, programmes = inputs.page.counts["titles"], inputs.guide.counts["programmes"]
-    figures = headline(scores, verdict, titles, programmes)
+    figures = main_metrics(scores, verdict, titles, programmes)
     tracking.log_feeds(run, feeds)
     snapshot = tracking.log_snapshot(run, inputs.guide.digest, folder(inputs.guide), inputs.guide.counts)
     tracking.log_figures(run, figures, verdict.logged_model, snapshot)
     tracking.log_scores(run, scores)
     reasons = Counter(dropped_categories["reason"].to_pylist()).most_common()
     _log_counts(tracking, run, inputs, dropped_categories, reasons)
-    if "train/loss" not in tracking.client.get_run(run).data.metrics:  # not logged if training was cached
+    if "train/loss" not in tracking.client.get_run(run).data.metrics:  # the Checkpoint was cached
         history = enumerate(workspace.details(inputs.checkpoint)["history"], 1)
-        steps = [(epoch, {f"train/{name}": n for name, n in values.items()}) for epoch, values in history]
+        steps = [
+            (epoch, {f"train/{name}": value for name, value in metrics.items()}) for epoch, metrics in history
+        ]
         tracking.log_steps(run, steps)
     page = folder(inputs.page)
     for file in (page / "map.html", page / "plots.html", folder(inputs.scores) / "scores.json"):
@@ -175,11 +180,10 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     tags = {"model_version": verdict.version, "champion": verdict.champion, "gate": verdict.reason}
     tags |= {"model": inputs.model.digest}
     tracking.set_tags(run, {f"guidespace.{name}": value for name, value in tags.items()})
-    last_model = inputs.previous_night.model_folder
-    record_night(home, run, inputs.guide, inputs.corpus, inputs.model, verdict, feeds, scores, last_model)
+    record_night(home, run, inputs, feeds, scores)
     if TaskRunContext.get():
         _show_dropped(dropped_categories, reasons)
-    text = run_report_markdown(
+    text = render_report(
         inputs.guide,
         feeds,
         scores,
@@ -205,9 +209,9 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
 def _log_counts(
     tracking: Tracking, run: str, inputs: ReportInputs, dropped: pa.Table, reasons: list[tuple[str, int]]
 ) -> None:
-    """Logs the counts of artifacts, the number of dropped categories by reason, and their table.
+    """Logs the counts of artifacts, the number of dropped categories by reason, and the dropped categories.
 
-    ``dropped`` has one row per dropped category; ``reasons`` are pairs of a reason and its number of rows.
+    ``dropped`` has a row per dropped category, and ``reasons`` are pairs of a reason and its number of rows.
     """
     artifacts = {"guide": inputs.guide, "corpus": inputs.corpus, "clustering": inputs.clustering}
     counts = {
@@ -222,7 +226,7 @@ def _log_counts(
 
 
 def _show_dropped(dropped: pa.Table, reasons: list[tuple[str, int]]) -> None:
-    """Adds the table of dropped categories to the page of the Prefect flow run."""
+    """Shows the table of dropped categories on the page of the Prefect flow run."""
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     description = f"{len(dropped):,} categories dropped{': ' if reasons else ''}{by_reason}"
     rows = dropped.slice(0, MAX_DROPPED_SHOWN).to_pylist()

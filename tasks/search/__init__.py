@@ -1,1 +1,1 @@
-"""Searches for programme titles similar to a given one, and explains why two titles are similar."""
+"""Searches for titles that are similar to a title, and explains why two titles are similar."""

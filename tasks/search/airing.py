@@ -1,4 +1,4 @@
-"""Converts channel names typed by users to context tokens, as in "similar titles, if aired on BBC One".
+"""Converts channel names that users enter to context tokens, as in "similar titles, if aired on BBC One".
 
 Context tokens are the inputs of the model that describe how a title airs, such as "channel:bbc1.uk" for the
 id of a channel and "channel:word:bbc" for a word of its name (tasks/tokenize/contexts.py).
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 ID_PREFIX, WORD_PREFIX = "channel:", "channel:word:"
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_WORD = re.compile(r"[^\W\d_]{2,}")  # two or more letters
 
 
 class UnknownChannel(ValueError):
@@ -18,18 +18,18 @@ class UnknownChannel(ValueError):
 
 
 def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]]) -> dict[str, list[str]]:
-    """Maps each channel name and each channel id to the context tokens of that channel.
+    """Maps the name and the id of each channel to the context tokens of the channel.
 
     The names and the ids of the channels of a title are in separate lists. Names are matched with ids that
-    occur at the same titles: each name gets the id with the largest Dice coefficient. If two ids always occur
+    occur at the same titles: a name gets the id with the largest Dice coefficient. If two ids always occur
     together (HD and SD), the id that has more words in common with the name is chosen.
 
     Args:
-        names: For each title, the names of the channels that air it.
-        contexts: For each title, its context tokens, which include the ids of these channels.
+        names: Names of the channels that air each title.
+        contexts: Context tokens of each title, which include the ids of the channels.
 
     Returns:
-        Context tokens by case-folded channel name, and by channel id.
+        A dictionary from case-folded channel names and from channel ids to context tokens.
     """
     name_counts, id_counts, pair_counts = Counter(), Counter(), Counter()
     for title_channels, context in zip(names, contexts, strict=True):
@@ -43,8 +43,8 @@ def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[s
         dice = 2 * pair_counts[pair] / (name_counts[pair[0]] + id_counts[pair[1]])
         return dice, len(set(_word_tokens(pair[0])) & set(_word_tokens(pair[1])))
 
-    ascending = sorted(pair_counts, key=match_score)
-    id_of, name_of = dict(ascending), {token: name for name, token in ascending}
+    ascending_pairs = sorted(pair_counts, key=match_score)  # so that the best pair of a name is the last
+    id_of, name_of = dict(ascending_pairs), {token: name for name, token in ascending_pairs}
     tokens_by_id = {
         token.removeprefix(ID_PREFIX): [token, *_word_tokens(name)] for token, name in name_of.items()
     }
@@ -53,11 +53,11 @@ def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[s
 
 
 def find_channel(channels: Mapping[str, Sequence[str]], channel: str) -> Sequence[str]:
-    """Returns the context tokens of a channel that a user names. The case of letters is ignored.
+    """Returns the context tokens of a channel. The case of letters is ignored.
 
     Args:
         channels: Result of ``channel_tokens``.
-        channel: Name or id of the channel.
+        channel: Name or id of the channel, as entered by the user.
 
     Raises:
         UnknownChannel: No channel has this name or id; the message lists similar names.
@@ -74,11 +74,11 @@ def find_channel(channels: Mapping[str, Sequence[str]], channel: str) -> Sequenc
 
 
 def _word_tokens(name: str) -> list[str]:
-    return [f"{WORD_PREFIX}{word}" for word in _LETTERS.findall(name.lower())]
+    return [f"{WORD_PREFIX}{word}" for word in _WORD.findall(name.lower())]
 
 
 def channel_ids(context: Sequence[str]) -> frozenset[str]:
-    """Returns those context tokens that are ids of channels."""
+    """Returns the context tokens of a title that are ids of channels."""
     return frozenset(
         token for token in context if token.startswith(ID_PREFIX) and not token.startswith(WORD_PREFIX)
     )

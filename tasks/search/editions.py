@@ -5,7 +5,8 @@ Titles are editions of one show if one of these conditions is true:
 - their names are equal before a colon or dash ("Law & Order: Special Victims Unit")
 - they differ only in a numeral, a year, or a word for a country, a cast or an occasion ("MasterChef
   Australia", "Celebrity MasterChef")
-- one begins with the full name of another, which has at least two content words ("House Hunters Renovation")
+- one title begins with the full name of another title that has at least two content words ("House Hunters
+  Renovation", "House Hunters")
 
 Sports fixtures without a heading ("Inter - Udinese") are grouped by the same rules. "The Good Wife" and "The
 Good Place" are not editions of one show.
@@ -19,16 +20,16 @@ from typing import NamedTuple
 
 from tasks.text.titles import FUNCTION_WORDS, parse_title
 
-_SEPARATOR = re.compile(r"\s*[:|](?!\d)\s*|\s+[-–—]\s+")
-_NUMERAL = re.compile(r"\d|1\d|i{2,3}|iv|vi{0,3}|ix|(19|20)\d\d")
+_SEPARATOR = re.compile(r"\s*[:|](?!\d)\s*|\s+[-–—]\s+")  # colon, bar or dash
+_NUMERAL = re.compile(r"\d|1\d|i{2,3}|iv|vi{0,3}|ix|(19|20)\d\d")  # 0 to 19, ii to ix, or a year
 _PREPOSITIONS = frozenset("of at with mit avec con med met com".split())  # noqa: SIM905
 
 
 class EditionGroup(NamedTuple):
     """Positions of the editions of one show in a ranked list of titles."""
 
-    first: int  # position of the edition with the best rank
-    others: tuple[int, ...]  # positions of the other editions, ascending
+    first: int  # position of the best-ranked edition
+    others: tuple[int, ...]  # positions of all other editions, ascending
 
 
 def group_editions(titles: Sequence[str]) -> list[EditionGroup]:
@@ -47,9 +48,9 @@ def group_editions(titles: Sequence[str]) -> list[EditionGroup]:
 
 @functools.lru_cache(maxsize=65536)
 def _parse_name(title: str) -> tuple[str, bool, list[str]]:
-    """Returns the result of ``show_name``, and the prefixes of this name, the shortest first.
+    """Returns the result of ``show_name``, and the prefixes of the name, the shortest first.
 
-    Prefixes have at least two content words. Headings such as "news" are not content words, so "sky news" is
+    A prefix has at least two content words. Headings such as "news" are not content words, so "sky news" is
     not a prefix.
     """
     (name, is_full), (_, headings) = show_name(title), _load_words()
@@ -61,9 +62,9 @@ def _parse_name(title: str) -> tuple[str, bool, list[str]]:
 
 @functools.lru_cache(maxsize=65536)
 def show_name(title: str) -> tuple[str, bool]:
-    """Returns the case-folded name that all editions of a show share, and whether the name is complete.
+    """Returns the case-folded name that all editions of a show have in common, and whether it is complete.
 
-    For "The Real Housewives of Atlanta", returns "the real housewives", which is not complete.
+    The name of "The Real Housewives of Atlanta" is "the real housewives", which is not complete.
     """
     key = parse_title(title).show_key
     editions, headings = _load_words()
@@ -89,7 +90,7 @@ def _content_words(words: Sequence[str]) -> set[str]:
 
 @functools.cache
 def _load_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Reads editions.txt: words that mark editions ("celebrity"), and generic headings ("news")."""
+    """Reads words that mark editions ("celebrity") and generic headings ("news") from editions.txt."""
     text = Path(__file__).with_name("editions.txt").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     _, editions, headings = re.split(r"\[\w+\]", "\n".join(lines))

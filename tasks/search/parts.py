@@ -1,16 +1,17 @@
-"""Splits the vectors of titles into parts that add up to them, to explain why titles are similar.
+"""Splits the vector of each title into parts that add up to the vector, to explain why titles are similar.
 
-A similarity vector is the concatenation of w m and v, normalised. m is the *meaning*, the projected sentence
-features of the title (tasks/encoder/meaning.py), and w is its weight. v = normalise(bag + s), where bag is
+A similarity vector is the normalized concatenation of w m and v. m is the *meaning*, the projected sentence
+features of the title (tasks/encoder/meaning.py), and w is its weight. v = normalize(bag + s), where bag is
 the weighted sum of the embedding rows of all tokens, and s is computed from the sentence features by a
 trained layer (tasks/encoder/bag.py). The tokens are those of the words, and those of the *context*: channel,
 hour and other kinds. There is a part for each word, one for the meaning, and one for each kind of context:
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-If the model has a memory, the key of the nearest slot is concatenated with v, and is another part. The part
-of a word contains its token, its character n-grams, its tokens for the first and last position, and half of
-each of its bigrams. The remaining tokens of the title, such as the token for its length, are the part FORM.
+If the model has a memory, the key of the nearest memory slot is concatenated with v and is a part of its own.
+The part of a word contains the token of the word, its character n-grams, its tokens for the first and the
+last position in the title, and half of each bigram with the word. The remaining tokens of the title, such as
+the token for its length, are the part FORM.
 """
 
 import itertools
@@ -44,14 +45,14 @@ NON_WORD_PARTS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMOR
 _CONTEXT_PARTS = {KINDS.index(kind): NON_WORD_PARTS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
 
-def parts_of(
+def split_into_parts(
     encoder: TitleEncoder,
     titles: Sequence[str],
     contexts: Sequence[Sequence[str]] | None = None,
     dense: np.ndarray | None = None,
     token_ids: Ragged | None = None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
-    """Splits the vector of each title into parts, whose normalized sum is ``encoder.similarity``.
+    """Splits the vector of each title into parts, whose normalized sum is the similarity vector of the title.
 
     Args:
         encoder: Encoder that computes the vectors.
@@ -61,9 +62,9 @@ def parts_of(
         token_ids: Token ids, as in ``TitleEncoder.embed_with_context``; None: they are looked up.
 
     Returns:
-        Names of the parts of each title: its words and NON_WORD_PARTS; int64 offsets, (titles + 1,); and the
-        vectors of all parts, float32 (all parts, meaning + dim), of which ``[offsets[i]:offsets[i + 1]]``
-        belong to title i. A part whose tokens the model does not know is zero.
+        The names of the parts of each title (its words and NON_WORD_PARTS), offsets, int64 (titles + 1,), and
+        the vectors of all parts, float32 (all parts, meaning + dim). The parts of title i are the rows from
+        ``offsets[i]`` to ``offsets[i + 1]``. A part whose tokens the model does not know is zero.
     """
     contexts = [()] * len(titles) if contexts is None else contexts
     dense = encoder.dense(titles) if dense is None else dense
@@ -107,18 +108,19 @@ def parts_of(
 
 
 def add_up_parts(parts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Returns the sum of the parts of each title, (titles, dim). ``offsets`` are those of ``parts_of``."""
+    """Returns the sum of the parts of each title, (titles, dim); see ``split_into_parts`` for ``offsets``."""
     return sum_rows(parts, np.arange(len(parts)), offsets, np.ones(len(parts), dtype=np.float32))
 
 
 def _inverse_norms(vectors: np.ndarray) -> np.ndarray:
+    """Returns 1 / norm of each vector, (vectors, 1); 0 for vectors with norm 0."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > MIN_NORM)
 
 
 @lru_cache(maxsize=16_384)  # without the cache, 22,000 titles take 3 s, because words recur
 def _word_tokens(word: str, lengths: Sequence[int]) -> frozenset[Token]:
-    """Returns all tokens that a word can have in a title, including its n-grams of the lengths."""
+    """Returns all tokens that a word can have in a title. ``lengths`` are the lengths of its n-grams."""
     delimited_word = f"<{word}>"
     starts = ((start, length) for length in lengths for start in range(len(delimited_word) - length + 1))
     ngrams = {(NGRAM, delimited_word[start : start + length]) for start, length in starts}
@@ -127,16 +129,17 @@ def _word_tokens(word: str, lengths: Sequence[int]) -> frozenset[Token]:
 
 @lru_cache(maxsize=4096)
 def _bit_positions(bits: int) -> tuple[int, ...]:
+    """Returns the positions of the bits that are set, ascending."""
     return tuple(position for position in range(bits.bit_length()) if bits >> position & 1)
 
 
 def _token_parts(tokens: Sequence[Token], words: Sequence[str]) -> list[tuple[int, ...]]:
-    """Returns, for each token of a title, the indices of the parts to which it belongs.
+    """Returns, for each token of a title, the indices of the parts to which the token belongs.
 
-    The parts are the words of the title (a bigram belongs to two of them), followed by NON_WORD_PARTS.
+    The parts are the words of the title, followed by NON_WORD_PARTS. A bigram belongs to two words.
     """
     lengths = tuple(sorted({len(text) for kind, text in tokens if kind == NGRAM}))
-    # Positions are bit sets: with lists, garbage collection took as long as the rest of the function.
+    # Bit sets of word indices: with lists, garbage collection took as long as the rest of the function.
     word_bits: dict[Token, int] = {}
     for index, word in enumerate(words):
         for token in _word_tokens(word, lengths):

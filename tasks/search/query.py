@@ -1,11 +1,11 @@
-"""Search queries: as the user enters them, and after they are matched with titles of the TV guide."""
+"""Defines search queries: as the user enters them, and after the match with a title of the TV guide."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Query:
-    """Programme for which similar titles are searched. Unknown fields keep their defaults."""
+    """Programme for which similar titles are searched. Only the title is required."""
 
     title: str
     description: str = ""
@@ -15,7 +15,7 @@ class Query:
 
 @dataclass(frozen=True)
 class ResolvedQuery:
-    """Query with the title of the guide that it matches, if there is one."""
+    """Query with the matching title of the guide, if there is one."""
 
     query: Query
     row: int | None  # row number of the matching title; None if the guide has no title of this show
@@ -23,6 +23,6 @@ class ResolvedQuery:
     context: list[str]  # tokens of channel and hour: of the query if it has any, else of the matching title
 
     @property
-    def aired(self) -> bool:
-        """Whether channel or hour is known, so that vectors with context are compared."""
+    def has_context(self) -> bool:
+        """Whether a channel or an hour is known, so that vectors with context are compared."""
         return self.row is not None or bool(self.context)

@@ -1,9 +1,9 @@
 """Finds the titles nearest to a title, for the command `guidespace similar` and for the served model.
 
 Titles are compared by similarity vectors, which combine the meaning, the words and the *context* of a title:
-channels, hours and weekdays of its broadcasts. Each title of the guide has two vectors, one with and one
-without context. A title that is not in the guide has no broadcasts, so it is compared with the vectors
-without context. Shows are identified by their *show key*, a title without additions such as "(New)".
+the channels, hours and weekdays on which it airs. Each title of the guide has two vectors, one with and one
+without context. A title that is not in the guide has no context, so it is compared with the vectors without
+context. Shows are identified by their *show key*, a title without additions such as "(New)".
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,8 @@ from tasks.text.titles import parse_title
 COLUMNS = ["title", "show_key", "labels", "channels"]
 OPTIONAL_COLUMNS = ["raw_title", "airings", "context", "programme_kinds"]  # absent in models of old versions
 SIMILARITY_ARRAYS = "similarity", "similarity_alone"  # .npy files: vectors of titles with and without context
-MAX_NEIGHBOURS = 1000  # per query
-# A list of k titles retrieves 4 k + 20 candidates first, and more if many of them are editions of one show.
+MAX_NEIGHBOURS = 1000  # maximum number of neighbours of a query
+# For k titles, 4 k + 20 candidates are retrieved first, and more if many of them are editions of one show.
 CANDIDATES_PER_NEIGHBOUR, EXTRA_CANDIDATES = 4, 20
 
 
@@ -48,7 +48,7 @@ class Neighbour:
     categories: list[str]
     channels: list[str]  # names of channels that air the title
     editions: int = 0  # number of other editions of the same show among the nearest titles
-    kinds: list[str] = field(default_factory=list)  # film, series, news, sport, children, music, other
+    kinds: list[str] = field(default_factory=list)  # kinds of programme: film, series, news, sport …
 
 
 def no_match_message(title: str) -> str:
@@ -88,7 +88,7 @@ class TitleSearch:
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
-        """Opens the folder of a model. Models of older versions have only one kind of vectors."""
+        """Opens the folder of a model. Models of older versions have only one vector per title."""
         folder, encoder = Path(folder), TitleEncoder.open(folder)
         file = pq.ParquetFile(folder / "titles.parquet")
         titles = file.read([name for name in COLUMNS + OPTIONAL_COLUMNS if name in file.schema_arrow.names])
@@ -100,7 +100,7 @@ class TitleSearch:
         return TitleSearch(encoder, titles, *arrays, search=search)
 
     def similar(self, query: Query | str, k: int = 10) -> list[Neighbour]:
-        """Returns the k (1 to 1000) nearest titles of other shows, with the editions of a show as one entry.
+        """Returns the k (1 to 1000) nearest titles of other shows. The editions of a show are one entry.
 
         Raises:
             SearchError: k is out of range, the model knows no word, n-gram or meaning of the title, the
@@ -115,9 +115,9 @@ class TitleSearch:
     def similar_many(
         self, queries: Sequence[Query], k: int = 10, among: "TitleSearch | None" = None
     ) -> list[list[Neighbour] | SearchError]:
-        """Returns, for each query, the result of ``similar``, or the SearchError that it would raise.
+        """Returns, for each query, the result of ``similar``, or the SearchError that would be raised.
 
-        If ``among`` is a search restricted to some shows (see ``only``), only its titles are returned.
+        If ``among`` is a search that is restricted to some shows, only titles of these shows are returned.
         """
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_NEIGHBOURS:
             raise SearchError(f"k must be a whole number from 1 to {MAX_NEIGHBOURS}, got {k!r}")
@@ -130,29 +130,27 @@ class TitleSearch:
             except SearchError as error:
                 answers[position] = error
         vectors = dict(zip(resolved, self.embed(list(resolved.values())), strict=True))
-        for aired in (True, False):
-            same_kind = [position for position, title in resolved.items() if title.aired == aired]
-            positions = [position for position in same_kind if vectors[position].any()]
-            if positions:
+        for with_context in (True, False):
+            positions = [index for index, query in resolved.items() if query.has_context == with_context]
+            if positions := [position for position in positions if vectors[position].any()]:
                 shows = [parse_title(queries[position].title).show_key for position in positions]
                 stacked = np.array([vectors[position] for position in positions])
-                neighbours = (among or self)._nearest_neighbours(aired, stacked, shows, k)
+                neighbours = (among or self)._nearest_neighbours(with_context, stacked, shows, k)
                 answers |= zip(positions, neighbours, strict=True)
         return list(answers.values())
 
-    def only(self, shows: Mapping[str, str]) -> "TitleSearch":
+    def restrict_to(self, shows: Mapping[str, str]) -> "TitleSearch":
         """Returns a search that finds only the titles of some shows.
 
         ``shows`` maps show keys to titles. If the guide does not have a show, its title is encoded.
         """
         rows = np.array([self._row_by_show.get(show, -1) for show in shows], dtype=np.int64)
-        old, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+        in_guide, not_in_guide = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         vectors = np.zeros((2, len(rows), self.vectors_with_context.shape[1]), dtype=np.float32)
-        tables = self.vectors_with_context, self.vectors_without_context
-        for new_vectors, table in zip(vectors, tables, strict=True):
-            new_vectors[old] = table[rows[old]]
+        vectors[0, in_guide] = self.vectors_with_context[rows[in_guide]]
+        vectors[1, in_guide] = self.vectors_without_context[rows[in_guide]]
         titles = list(shows.values())
-        vectors[:, new] = self.embed([self.look_up(Query(titles[position])) for position in new])
+        vectors[:, not_in_guide] = self.embed([self.look_up(Query(titles[row])) for row in not_in_guide])
         records = [
             {name: column[row] for name, column in self.columns.items()}
             if row >= 0
@@ -164,7 +162,7 @@ class TitleSearch:
         return TitleSearch(self.encoder, table, vectors[0], vectors[1], no_dense, self.search)
 
     def look_up(self, query: Query) -> ResolvedQuery:
-        """Matches a query with the title of the guide that airs most often among those of the same show.
+        """Matches a query with a title of the guide: of the titles of the show, the one that airs most often.
 
         Raises:
             SearchError: The guide does not have the channel, or the hour is invalid.
@@ -186,70 +184,70 @@ class TitleSearch:
         return ResolvedQuery(query, row, raw, tokens)
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
-        """Computes the similarity vector of each query: zero if the model knows no part of the title."""
+        """Computes the similarity vector of each query; zero if the model knows no part of the title."""
         vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
-        new_positions = []
+        positions = []  # of the queries whose vectors are not stored
         for position, query in enumerate(queries):
             if query.row is not None and query.query == Query(query.query.title):
                 vectors[position] = self.vectors_with_context[query.row]
             else:
-                new_positions.append(position)
-        if new_positions:
-            new = [queries[position] for position in new_positions]
-            titles, contexts = [query.query.title for query in new], [query.context for query in new]
-            dense = self.dense_of(new)
+                positions.append(position)
+        if positions:
+            queries = [queries[position] for position in positions]
+            titles, contexts = [query.query.title for query in queries], [query.context for query in queries]
+            dense = self.dense_features(queries)
             without_context, with_context = self.encoder.embed_with_context(titles, contexts, dense)
-            has_context = np.array([[query.aired] for query in new])
+            has_context = np.array([[query.has_context] for query in queries])
             title_vectors = np.where(has_context, with_context, without_context)
-            vectors[new_positions] = self.encoder.similarity(dense, title_vectors)
+            vectors[positions] = self.encoder.similarity(dense, title_vectors)
         return vectors
 
-    def dense_of(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
-        """Returns sentence and description vectors: stored ones, or computed from the query if necessary."""
+    def dense_features(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
+        """Returns the sentence and description vectors of queries; computes those that are not stored."""
         dense = np.zeros((len(queries), self.dense.shape[1]), dtype=np.float32)
-        new_positions = []
+        positions = []  # of the queries whose features are not stored
         for position, resolved in enumerate(queries):
             if resolved.row is not None and not resolved.query.description:
                 dense[position] = self.dense[resolved.row]
             else:
-                new_positions.append(position)
-        if new_positions:
-            new = [queries[position].query for position in new_positions]
-            titles, descriptions = [query.title for query in new], [query.description for query in new]
-            dense[new_positions] = self.encoder.dense(titles, descriptions)
+                positions.append(position)
+        if positions:
+            texts = [queries[position].query for position in positions]
+            titles, descriptions = [query.title for query in texts], [query.description for query in texts]
+            dense[positions] = self.encoder.dense(titles, descriptions)
         return dense
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:
         """Returns a sentence on the recall of an approximate search, measured on 200 titles; "" if exact.
 
-        ``query`` selects the index: with context if the query or its title has any.
+        The recall is that of the index in which ``query`` is searched; None: the index with context.
         """
-        index = self._index(query is None or self.look_up(query).aired)
+        with_context = query is None or self.look_up(query).has_context
+        index = self._index(with_context)
         if isinstance(index, Exact):
             return ""
-        with_context = index is self._index_with_context
         vectors = self.vectors_with_context if with_context else self.vectors_without_context
         recall, count = query_recall(index, np.array(vectors), k + 1), min(200, len(vectors))
         return f"approximate search: recall {recall:.3f} of the {k} nearest, measured on {count} titles"
 
     def _nearest_neighbours(
-        self, aired: bool, vectors: np.ndarray, shows: Sequence[str], k: int
+        self, with_context: bool, vectors: np.ndarray, shows: Sequence[str], k: int
     ) -> list[list[Neighbour]]:
         """Returns k neighbours of each vector. Retrieves more candidates until all lists are complete."""
         results: list[list[Neighbour]] = [[] for _ in shows]
         incomplete, count = list(range(len(shows))), CANDIDATES_PER_NEIGHBOUR * k + EXTRA_CANDIDATES
-        while len(incomplete):
-            ids, cosines = self._index(aired).nearest(vectors[incomplete], count)
+        while incomplete:
+            ids, cosines = self._index(with_context).nearest(vectors[incomplete], count)
             for position, rows, values in zip(incomplete, ids.tolist(), cosines.tolist(), strict=True):
-                results[position] = self._to_neighbours(shows[position], rows, values, k)
+                results[position] = self._group_candidates(shows[position], rows, values, k)
             too_short = [position for position in incomplete if len(results[position]) < k]
             incomplete, count = too_short if count < len(self.vectors_with_context) else [], 4 * count
         return results
 
-    def _to_neighbours(
+    def _group_candidates(
         self, show: str, rows: Sequence[int], cosines: Sequence[float], k: int
     ) -> list[Neighbour]:
-        """Returns the first k shows among candidate rows, nearest first, without the queried show."""
+        """Groups candidates (rows, nearest first) by show; returns the first k shows except ``show``."""
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
         pairs = zip(rows, cosines, strict=True)
         candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != show]
@@ -265,8 +263,8 @@ class TitleSearch:
         self._index_with_context = replace(self._index_with_context)
         self._index_without_context = replace(self._index_without_context)
 
-    def _index(self, aired: bool) -> Index:
-        return self._index_with_context if aired else self._index_without_context
+    def _index(self, with_context: bool) -> Index:
+        return self._index_with_context if with_context else self._index_without_context
 
     @cached_property
     def _index_with_context(self) -> Index:

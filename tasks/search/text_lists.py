@@ -8,16 +8,16 @@ import pyarrow as pa
 
 
 class TextLists(Sequence[list[str]]):
-    """Lists of texts as a sequence. Each distinct text is stored once; a list is created when it is read.
+    """Sequence of lists of texts, which stores each distinct text once and creates a list when it is read.
 
-    Python lists of the labels and channels of 22,000 titles take 0.1 s longer to open.
+    Opening the labels and channels of 22,000 titles as Python lists takes 0.1 s longer.
     """
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         array = column.combine_chunks()
         encoded_values = array.flatten().dictionary_encode()
         self._texts: list[str] = encoded_values.dictionary.to_pylist()
-        self._numbers = np.from_dlpack(encoded_values.indices)  # to_numpy imports pandas
+        self._text_ids = np.from_dlpack(encoded_values.indices)  # to_numpy would import pandas
         self._offsets = np.from_dlpack(array.offsets)
 
     def __len__(self) -> int:
@@ -31,5 +31,5 @@ class TextLists(Sequence[list[str]]):
         if isinstance(index, slice):
             return [self[row] for row in range(*index.indices(len(self)))]
         row = range(len(self))[index]
-        numbers = self._numbers[self._offsets[row] : self._offsets[row + 1]]
-        return [self._texts[number] for number in numbers.tolist()]
+        text_ids = self._text_ids[self._offsets[row] : self._offsets[row + 1]]
+        return [self._texts[text_id] for text_id in text_ids.tolist()]

@@ -1,1 +1,1 @@
-"""Makes the map of titles: positions, reasons why neighbours are similar, and the HTML page."""
+"""Makes the map of titles: their positions, the reasons why neighbours are similar, and the HTML page."""

@@ -1,4 +1,4 @@
-"""Reads excerpts of programme descriptions, which the map shows in the card of a selected title.
+"""Reads excerpts of programme descriptions, which the map shows on the card of a title.
 
 Descriptions are protected by copyright, so the map contains excerpts only if ``publish.descriptions`` is set.
 """
@@ -17,7 +17,7 @@ def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> lis
     """Returns the beginning of the most frequently aired description of each title; "" without a description.
 
     Args:
-        guide: Guide folder; if it has no descriptions.parquet, all excerpts are "".
+        guide: Guide folder. If it does not contain descriptions.parquet, all excerpts are "".
         variants: Parquet file that maps raw_title to title_id.
         titles: Number of titles.
         folder: Folder for temporary files.
@@ -30,12 +30,13 @@ def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> lis
         write_descriptions(connection, guide, variants, file, MAX_CHARACTERS + 1)
         for batch in batches_of(file, ["title_id", "description"]):
             for title, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                excerpts[title] = excerpts[title] or _shorten(text)  # most airings first
+                # The descriptions of a title are sorted by their number of airings, the largest first.
+                excerpts[title] = excerpts[title] or _shorten(text)
     return excerpts
 
 
 def _shorten(text: str) -> str:
-    """Shortens a text to at most MAX_CHARACTERS, between words, with "…" at its end."""
+    """Shortens a long text between two words, to at most MAX_CHARACTERS and a final "…"."""
     if len(text) <= MAX_CHARACTERS:
         return text
     words, _, _ = text[: MAX_CHARACTERS + 1].rpartition(" ")

@@ -1,13 +1,12 @@
 """Computes a two-dimensional layout of titles that preserves neighbours, similar to UMAP.
 
-Titles with a link attract each other, and each title is repelled by a few titles that are sampled in every
-round. The similarity of two positions at distance d is q = 1 / (1 + d²). A step moves title i along the
-gradient of
+Linked titles attract each other, and a title is repelled by a few titles that are sampled in every round. The
+similarity of two positions at distance d is q = 1 / (1 + d²). A step moves title i along the gradient of
 
     sum over links j:  p_ij log q_ij    +    REPULSION * mean over sampled j:  log(1 - q_ij)
 
-The weight p_ij of a link decreases with the distance of the vectors, minus the distance of i to its nearest
-neighbour. Weights are symmetrized and sum to 1 per title. All titles move simultaneously, with momentum.
+The weight p_ij of a link decreases with the distance of the vectors minus the distance of i to its nearest
+neighbour. Weights are symmetrized, and those of a title sum to 1. All titles move at once, with momentum.
 
 The layout starts from principal components smoothed over links, or from the positions on the previous map. In
 the second case, new titles start at the mean of their neighbours, and the result is shifted and scaled to
@@ -28,24 +27,24 @@ from storage.arrays import row_blocks
 from storage.shapes import Float, Int
 from tasks.compiled import compiled
 
-NEAREST = 12  # links per title; more would blur the groups and take longer
-NEGATIVES = 20  # titles that repel each title in a round
-REPULSION = 6.0
+MAX_LINKS = 12  # nearest titles with which a title is linked; more would blur the groups and take longer
+NEGATIVES = 20  # number of titles that repel a title in a round
+REPULSION = 6.0  # weight of the repulsion in the objective
 STEP = 0.35  # step size of the first round, decreasing to 0; at .5 or more, linked pairs overshoot
-SMALL_STEP = 0.1  # step size of the first round when starting from a previous map
+SMALL_STEP = 0.1  # step size of the first round if positions start from those of a previous map
 MOMENTUM = 0.8
 GRAVITY = 2e-3  # strength of the force towards the centre
 SPREAD = 0.2  # half-width of the start positions divided by the square root of the number of titles
-MAX_STEP = 2.0  # maximum movement of a title in one round
+MAX_STEP = 2.0  # maximum movement of a title in a round
 SCALES = np.geomspace(2, 200, 24)  # candidate factors for previous positions, which are within -1 and 1
-SCALE_NEGATIVES = 10  # titles sampled per title to compare SCALES
+SCALE_NEGATIVES = 10  # number of titles that are sampled per title to compare SCALES
 
 
 class Links(NamedTuple):
-    """Symmetric graph of titles in compressed sparse rows. The weights of the links of a title sum to 1."""
+    """Symmetric graph of titles in CSR format. The weights of the links of a title sum to 1."""
 
     offsets: np.ndarray  # (titles + 1,)
-    targets: np.ndarray  # (links,)
+    targets: np.ndarray  # title at which each link ends, (links,)
     weights: np.ndarray  # (links,)
 
     @property
@@ -67,30 +66,30 @@ def compute_positions(
     The number of rounds is 500, fewer above 20,000 titles, and a quarter of that with previous positions.
 
     Args:
-        plane: Two principal components of the vectors of titles, the start without previous positions. A
-            title without neighbours keeps its position relative to the other titles.
+        plane: Two principal components of the vectors of titles, from which the layout starts if there are no
+            previous positions. A title without neighbours keeps its position relative to the other titles.
         ids: Nearest titles of each title, padded with -1.
         cosines: Cosine similarities of ``ids``.
         seed: Seed of the sampling.
         previous: Positions on the previous map, NaN for new titles; ignored if more than half are new.
     """
     titles = len(plane)
-    links = _build_links(ids[:, :NEAREST], cosines[:, :NEAREST])
-    linked = np.diff(links.offsets) > 0
-    if linked.sum() <= 2:
+    links = _build_links(ids[:, :MAX_LINKS], cosines[:, :MAX_LINKS])
+    is_linked = np.diff(links.offsets) > 0
+    if is_linked.sum() <= 2:
         return _fit_page(plane)
     generator, rounds = np.random.default_rng(seed), int(np.clip(1e7 / titles, 200, 500))
     if previous is not None and 2 * int((~np.isnan(previous[:, 0])).sum()) >= titles:
         start = _place_new_titles(previous, links)
         start *= _best_scale(start, links, generator)
         return _align(_move(start, links, rounds // 4, generator, SMALL_STEP), previous)
-    laid_out = _move(_smooth(plane, links), links, rounds, generator, STEP)
-    if not linked.all():  # apply the least-squares affine map from the start to the end of linked titles
+    positions = _move(_smooth(plane, links), links, rounds, generator, STEP)
+    if not is_linked.all():  # titles without links follow the affine map that fits the move of linked titles
         affine = np.column_stack([plane, np.ones(titles)])
-        mapping = np.linalg.lstsq(affine[linked], laid_out[linked], rcond=None)[0]
-        bounds = np.quantile(laid_out[linked], [0.02, 0.98], axis=0)
-        laid_out[~linked] = np.clip(affine[~linked] @ mapping, *bounds)
-    return _fit_page(laid_out)
+        mapping = np.linalg.lstsq(affine[is_linked], positions[is_linked], rcond=None)[0]
+        bounds = np.quantile(positions[is_linked], [0.02, 0.98], axis=0)
+        positions[~is_linked] = np.clip(affine[~is_linked] @ mapping, *bounds)
+    return _fit_page(positions)
 
 
 def principal_plane(
@@ -98,7 +97,7 @@ def principal_plane(
 ) -> Float[np.ndarray, "rows 2"]:
     """Computes two principal components of ``vectors[rows]``, float64, scaled to a maximum of 1.
 
-    The component of each principal axis with the largest absolute value is positive.
+    The sign of a principal axis is such that its entry with the largest absolute value is positive.
     """
     blocks = [rows[block] for block in row_blocks(len(rows))]
     mean = sum(vectors[block].sum(axis=0) for block in blocks) / np.float32(max(len(rows), 1))
@@ -115,17 +114,18 @@ def _build_links(ids: np.ndarray, cosines: np.ndarray) -> Links:
     """Returns the graph of the nearest titles ``ids``, (titles, k), with the weights p_ij."""
     strength = np.zeros(ids.shape)
     for block in row_blocks(len(ids)):
-        linked = (ids[block] >= 0) & (ids[block] != np.arange(block.start, block.stop)[:, None])
+        is_link = (ids[block] >= 0) & (ids[block] != np.arange(block.start, block.stop)[:, None])
         distances = np.sqrt(np.maximum(2 - 2 * cosines[block].astype(np.float64), 0))
-        smallest_distances = distances.min(axis=1, where=linked, initial=2, keepdims=True)
-        excess_distances = np.where(linked, distances - smallest_distances, 0)
-        scale = excess_distances.sum(axis=1, keepdims=True) / np.maximum(linked.sum(axis=1, keepdims=True), 1)
-        strength[block] = np.where(linked, np.exp(-excess_distances / np.maximum(scale, 1e-6)), 0)
+        smallest_distances = distances.min(axis=1, where=is_link, initial=2, keepdims=True)
+        excess_distances = np.where(is_link, distances - smallest_distances, 0)
+        link_counts = np.maximum(is_link.sum(axis=1, keepdims=True), 1)
+        scale = excess_distances.sum(axis=1, keepdims=True) / link_counts
+        strength[block] = np.where(is_link, np.exp(-excess_distances / np.maximum(scale, 1e-6)), 0)
     return Links(*compiled(_make_symmetric)(np.ascontiguousarray(ids, dtype=np.int32), strength))
 
 
 def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the fields of Links, in which a title is linked with its neighbours in both directions."""
+    """Returns the fields of Links: each title is linked with its neighbours, in both directions."""
     titles, neighbours = ids.shape
     symmetric_strength, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
     offsets = np.zeros(titles + 1, dtype=np.int64)
@@ -161,7 +161,7 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _smooth(start: np.ndarray, links: Links) -> np.ndarray:
-    """Averages start positions over links and scales them to unit covariance, twelve times."""
+    """Averages start positions over links and scales them to unit covariance, in twelve passes."""
     positions, linked = start.copy(), np.flatnonzero(np.diff(links.offsets))
     for _ in range(12):
         means = 0.5 * positions[linked] + 0.5 * compiled(_average_positions)(*links, positions)[linked]
@@ -190,7 +190,7 @@ def _average_positions(
 def _move(
     positions: np.ndarray, links: Links, rounds: int, generator: np.random.Generator, step: float
 ) -> np.ndarray:
-    """Adds noise to linked titles, moves them in ``rounds`` rounds, and returns all positions."""
+    """Adds noise to the positions of linked titles, moves these titles, and returns all positions."""
     linked = np.flatnonzero(np.diff(links.offsets))
     count = len(linked)
     new_ids = np.cumsum(np.diff(links.offsets) > 0) - 1
@@ -264,13 +264,13 @@ def _place_new_titles(previous: np.ndarray, links: Links) -> np.ndarray:
 
 
 def _best_scale(positions: np.ndarray, links: Links, generator: np.random.Generator) -> float:
-    """Returns the factor in SCALES that maximizes the objective. A Layout does not store its scale."""
-    linked = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
+    """Returns the factor in SCALES that maximizes the objective; a Layout does not store its scale."""
+    link_squares = ((positions[links.sources] - positions[links.targets]) ** 2).sum(axis=1)
     negative_rows = generator.integers(len(positions), size=(SCALE_NEGATIVES, len(positions)))
-    repelled = ((positions[None] - positions[negative_rows]) ** 2).sum(axis=2) + 1e-9
+    squares = ((positions[None] - positions[negative_rows]) ** 2).sum(axis=2) + 1e-9
     objectives = [
-        -(links.weights * np.log1p(scale**2 * linked)).sum()
-        + REPULSION * np.log(scale**2 * repelled / (1 + scale**2 * repelled)).mean(axis=0).sum()
+        -(links.weights * np.log1p(scale**2 * link_squares)).sum()
+        + REPULSION * np.log(scale**2 * squares / (1 + scale**2 * squares)).mean(axis=0).sum()
         for scale in SCALES
     ]
     return float(SCALES[int(np.argmax(objectives))])
@@ -287,7 +287,7 @@ def _align(positions: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
 
 def _fit_page(positions: np.ndarray) -> np.ndarray:
-    """Centres and scales positions to [-1, 1], float32, and moves outliers (0.5 %) inwards."""
+    """Centres and scales positions to [-1, 1], float32, and moves the outermost 0.5 % inwards."""
     if not len(positions):
         return np.zeros((0, 2), dtype=np.float32)
     positions = positions - np.median(positions, axis=0)

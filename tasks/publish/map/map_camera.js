@@ -1,21 +1,21 @@
 // The camera: maps world coordinates (y up, about -1 to 1) to CSS pixels, zooms about a point, and animates.
 
 /**
- * A camera over the points.
+ * Creates the camera, which shows a part of the map in the window.
  *
- * (x, y) is the world point in the centre of the window, scale is in CSS pixels per world unit. `free` is the part of
- * the window that is not covered by panels; movements are relative to its centre.
+ * (x, y) is the world point in the centre of the window, and scale is in CSS pixels per world unit. `home` is the scale
+ * at which the map fills the window. `free` is the part of the window that no panel covers; movements centre on it.
  */
 function createCamera(guide) {
   const camera = { x: 0, y: 0, scale: 300, width: 1, height: 1, home: 300, free: { left: 0, top: 0, right: 1, bottom: 1 } };
   let flight = null;
 
-  // The whole view omits the outermost half per cent on each side, so that a few outliers do not shrink the rest.
+  // The bounds omit the outermost half per cent of the titles on each side, so that a few outliers do not shrink the map.
   const span = (values) => {
     const step = Math.ceil(values.length / 100_000); // a sample is sufficient
     const sorted = (step > 1 ? values.filter((_, i) => i % step === 0) : values.slice()).sort();
-    const cut = Math.floor(sorted.length / 200);
-    return sorted.length ? [sorted[cut], sorted[sorted.length - 1 - cut]] : [-1, 1];
+    const omitted = Math.floor(sorted.length / 200);
+    return sorted.length ? [sorted[omitted], sorted[sorted.length - 1 - omitted]] : [-1, 1];
   };
   const [left, right] = span(guide.x);
   const [bottom, top] = span(guide.y);
@@ -24,7 +24,7 @@ function createCamera(guide) {
   const freeWidth = () => Math.max(80, camera.free.right - camera.free.left);
   const freeHeight = () => Math.max(80, camera.free.bottom - camera.free.top);
   const clampScale = (scale) => Math.min(camera.home * Math.max(24, 2 * Math.sqrt(guide.count)), Math.max(camera.home * 0.6, scale));
-  /** The camera with world (x, y) in the centre of the free area. */
+  /** Returns the camera position with the world point (x, y) in the centre of the free area. */
   const aim = (x, y, scale) => ({
     x: x - ((camera.free.left + camera.free.right) / 2 - camera.width / 2) / scale,
     y: y + ((camera.free.top + camera.free.bottom) / 2 - camera.height / 2) / scale,
@@ -38,7 +38,7 @@ function createCamera(guide) {
   camera.zoom = () => camera.scale / camera.home;
   camera.flying = () => flight !== null;
 
-  /** Updates the sizes of window and panels; keeps the magnification relative to the whole map. */
+  /** Sets the size of the window and the free area, without changing the magnification relative to the whole map. */
   camera.resize = (width, height, free) => {
     const zoom = camera.zoom();
     Object.assign(camera, { width, height, free });
@@ -48,22 +48,23 @@ function createCamera(guide) {
     camera.scale = clampScale(camera.home * zoom);
   };
 
-  /** Centres (x, y), limited to the map plus a margin, so that outliers stay accessible and the map cannot be lost. */
+  /** Centres (x, y), limited to the bounds plus a margin, so that outliers can be reached and the map stays in view. */
   const lookAt = (x, y) => {
     flight = null;
-    const slack = Math.max(0.2, (0.25 * Math.max(camera.width, camera.height)) / camera.scale);
-    camera.x = Math.min(bounds.right + slack, Math.max(bounds.left - slack, x));
-    camera.y = Math.min(bounds.top + slack, Math.max(bounds.bottom - slack, y));
+    const margin = Math.max(0.2, (0.25 * Math.max(camera.width, camera.height)) / camera.scale);
+    camera.x = Math.min(bounds.right + margin, Math.max(bounds.left - margin, x));
+    camera.y = Math.min(bounds.top + margin, Math.max(bounds.bottom - margin, y));
   };
 
   camera.panBy = (dx, dy) => lookAt(camera.x - dx / camera.scale, camera.y + dy / camera.scale);
 
-  /** Shows the centre and magnification of a link, which may be any numbers. */
+  /** Shows a centre and a magnification from a link, which may be any numbers. */
   camera.show = (x, y, zoom) => {
     camera.scale = clampScale(camera.home * zoom);
     lookAt(x, y);
   };
 
+  /** Zooms by a factor; the world point at the pixel (px, py) does not move. */
   camera.zoomAt = (px, py, factor) => {
     flight = null;
     const x = camera.worldX(px);
@@ -73,9 +74,10 @@ function createCamera(guide) {
     camera.y = y + (py - camera.height / 2) / camera.scale;
   };
 
+  /** Returns the camera position that shows the whole map. */
   camera.whole = () => aim((bounds.left + bounds.right) / 2, (bounds.bottom + bounds.top) / 2, camera.home);
 
-  /** A magnification at which about forty points around (x, y) fill the view. */
+  /** Returns the scale at which about forty points around (x, y) fill the free area. */
   camera.closeScale = (x, y) => {
     const squares = guide.x.map((other, i) => (other - x) ** 2 + (guide.y[i] - y) ** 2).sort();
     const radius = Math.sqrt(squares[Math.min(40, guide.count - 1)] || 0.01);
@@ -85,8 +87,8 @@ function createCamera(guide) {
   camera.flyTo = (x, y, scale, milliseconds) => camera.move(aim(x, y, clampScale(scale)), milliseconds);
 
   /**
-   * Moves with constant perceived speed; zooms out on the way to a distant goal.
-   * After J. van Wijk and W. Nuij, "Smooth and efficient zooming and panning", 2003, section 4.
+   * Moves the camera to a goal with constant perceived speed. On the way to a distant goal, it zooms out.
+   * Reference: J. van Wijk and W. Nuij, "Smooth and efficient zooming and panning", 2003, section 4.
    */
   camera.move = (goal, milliseconds) => {
     if (!milliseconds) {
@@ -123,7 +125,7 @@ function createCamera(guide) {
     } };
   };
 
-  /** Advances the animation to the time of this frame; true while it continues. */
+  /** Advances the animation to the time of the frame, and returns whether the animation continues. */
   camera.step = (now) => {
     if (!flight) return false;
     flight.started ??= now;

@@ -1,8 +1,8 @@
-// Cards with the facts of a title: a small one at the pointer, and the pinned one with links to neighbours.
+// Cards with the facts of a title: a small card at the pointer, and the pinned card with links to neighbours.
 
-const CHANNELS_SHOWN = 6;
-const MIN_SHARE = 0.05; // of a cosine: contribution at which a pair of different words is shown
-// Texts for parts that are not words: for a positive and for a negative contribution.
+const CHANNELS_SHOWN = 6; // maximum number of channels on the small card
+const MIN_SHARE = 0.05; // minimum contribution to a cosine at which a reason is shown; words in common are always shown
+// Texts for reasons that are not words: for a positive and for a negative contribution.
 const PARTS = {
   "(meaning)": ["similar meaning", "different meaning"],
   "(memory)": ["same memory slot", "different memory slots"],
@@ -20,7 +20,7 @@ const PARTS = {
   "(length)": ["similar length", "different lengths"],
 };
 
-/** Wires #card and #hover; select(i), close(), highlight(mode, entry) are called on clicks. */
+/** Fills #card and #hover. A click calls select(i), close() or highlight(mode, entry). */
 function createCards(guide, legends, { select, close, highlight }) {
   const pinnedCard = document.getElementById("card");
   const pinnedBody = document.getElementById("card-body");
@@ -29,45 +29,46 @@ function createCards(guide, legends, { select, close, highlight }) {
 
   const term = (name, ...values) => element("div", "fact", element("dt", "", name), element("dd", "", ...values));
 
+  /** Returns the label of a category or cluster; if `linked`, a button that highlights its titles. */
   const label = (entry, mode, theme, linked) => {
     const dot = element("span", "dot");
     dot.style.backgroundColor = colourOf(entry, mode, theme);
     const name = element("span", "", entry.name);
     name.dir = "auto";
-    const made = element(linked ? "button" : "span", "chip", dot, name);
+    const chip = element(linked ? "button" : "span", "chip", dot, name);
     if (linked) {
-      made.type = "button";
-      made.title = `Highlight all ${formatCount(entry.count)} titles`;
-      made.addEventListener("click", () => highlight(mode, entry));
+      chip.type = "button";
+      chip.title = `Highlight all ${formatCount(entry.count)} titles`;
+      chip.addEventListener("click", () => highlight(mode, entry));
     }
-    return made;
+    return chip;
   };
 
   /**
-   * "shared word “night”; similar meaning; but “law” and “quiz”": shared words, or else two related words; then
-   * other parts, then a negative contribution.
+   * Returns a text such as "shared word “night”; similar meaning; but “law” and “quiz”". It lists the words that both
+   * titles contain (or else two related words), then other similar parts, then a difference.
    */
-  const why = (reasons) => {
+  const describeReasons = (reasons) => {
     const shown = reasons.filter(({ left, right, share }) => (left === right && !PARTS[left]) || Math.abs(share) >= MIN_SHARE);
-    const both = ({ left, right }) => `“${left}” and “${right}”`;
+    const quotePair = ({ left, right }) => `“${left}” and “${right}”`;
     const parts = shown.filter(({ left, share }) => PARTS[left] && share > 0).map(({ left }) => PARTS[left][0]);
     const words = shown.filter(({ left, share }) => share > 0 && !PARTS[left]);
-    const same = words.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
-    const related = words.slice(0, 1).map((pair) => `${both(pair)} occur in the same kind of programme`);
-    const different = shown.filter(({ share }) => share < 0).map((pair) => `but ${PARTS[pair.left]?.[1] ?? both(pair)}`);
-    const shared = `shared word${same.length > 1 ? "s" : ""} ${same.join(" and ")}`;
-    const texts = [...(same.length ? [shared] : related), ...parts, ...different];
+    const common = words.filter(({ left, right }) => left === right).map(({ left }) => `“${left}”`);
+    const related = words.slice(0, 1).map((pair) => `${quotePair(pair)} occur in the same kind of programme`);
+    const different = shown.filter(({ share }) => share < 0).map((pair) => `but ${PARTS[pair.left]?.[1] ?? quotePair(pair)}`);
+    const commonText = `shared word${common.length > 1 ? "s" : ""} ${common.join(" and ")}`;
+    const texts = [...(common.length ? [commonText] : related), ...parts, ...different];
     return texts.length ? element("span", "why", texts.join("; ")) : null;
   };
 
-  /** "next Sat 7 June at 18:30 on BBC One" in the viewer's time zone; null without airings. */
-  const airs = (i) => {
+  /** Returns a text such as "next Sat 7 June at 18:30 on BBC One" in the time zone of the browser; null without airings. */
+  const describeAiring = (i) => {
     const times = guide.timesOf(i);
     if (!times.length) return null;
     const next = times.find(({ start }) => start >= Date.now());
     const { start, channel } = next ?? times[times.length - 1];
-    const all = times.length < guide.mostTimes; // otherwise an earlier airing may be missing
-    const when = next ? (all || next !== times[0] ? "next " : "among others ") : "last ";
+    const hasAllTimes = times.length < guide.maxTimes; // otherwise an earlier airing may be missing
+    const when = next ? (hasAllTimes || next !== times[0] ? "next " : "among others ") : "last ";
     const text = element("span", "", `${when}${formatTime(start)} on ${channel}`);
     text.dir = "auto";
     return term("Airs", text);
@@ -84,9 +85,10 @@ function createCards(guide, legends, { select, close, highlight }) {
       row.type = "button";
       row.addEventListener("click", () => select(title, { fly: true }));
     }
-    return element("li", "", row, linked ? why(reasons) : null);
+    return element("li", "", row, linked ? describeReasons(reasons) : null);
   };
 
+  /** Returns the elements of the card of a title; `linked` for the pinned card, which has buttons and all facts. */
   const fill = (i, theme, linked) => {
     const heading = element("h2", "card-title", guide.titles[i]);
     heading.dir = "auto";
@@ -104,7 +106,7 @@ function createCards(guide, legends, { select, close, highlight }) {
       term("Cluster", label(cluster, "cluster", theme, linked)),
       term("Channels", shown.length ? shown.join(", ") + (channels.length > shown.length ? ` and ${channels.length - shown.length} more` : "") : element("span", "absent", "unknown")),
       term("Airings", formatCount(guide.airings[i])),
-      airs(i),
+      describeAiring(i),
     );
     const note = guide.isHeldOut(i) ? element("p", "held-out", "Held out: this title was not used in training.") : null;
     const rows = (linked ? neighbours : neighbours.slice(0, 5)).map((neighbour) => neighbourRow(neighbour, linked));
@@ -126,7 +128,7 @@ function createCards(guide, legends, { select, close, highlight }) {
       pinnedBody.replaceChildren(...fill(i, theme, true));
       pinnedBody.scrollTop = 0;
     },
-    /** Shows the small card beside (px, py), kept inside the window, or hides it for -1. */
+    /** Shows the small card of a title beside (px, py), inside the window, or hides it for -1. */
     hover(i, theme, px, py) {
       hoverCard.hidden = i < 0;
       if (i < 0) return;

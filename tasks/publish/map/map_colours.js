@@ -1,7 +1,7 @@
 // Colours: the legends of categories and of clusters, and the colours of all points.
 
-// Twenty colours for both themes: distant in OKLab with normal vision, protanopia and deuteranopia; the contrast with
-// the background is at least 2.2 (light) and 3 (dark).
+// Twenty colours for both themes. Their distances in OKLab are large for normal vision, protanopia and deuteranopia, and
+// their contrast with the background is at least 2.2 (light theme) and 3 (dark theme).
 const PALETTE = [
   "#6f47cb", "#fa8c09", "#bf1f08", "#50b2ab", "#c877fa", "#256e70", "#a28255", "#837eb7", "#18c060", "#ea570c",
   "#a235a0", "#3a71ee", "#b09fdd", "#2c9187", "#795c3e", "#fe7fab", "#be2e66", "#db5e87", "#559004", "#0495da",
@@ -9,9 +9,11 @@ const PALETTE = [
 const GREYS = { light: { other: "#8d96a3", none: "#b9c0ca", lit: "#1d4fd7" }, dark: { other: "#7d8796", none: "#4d5666", lit: "#8fb4ff" } };
 
 /**
- * The two legends. An entry is {name, count, rank, members}; rank is by size, -1 for titles without category or cluster.
- * A title has the colour of the category in the name of its cluster if it has that category, otherwise of its rarest
- * category in the palette, which is the most specific.
+ * Makes the legend of categories and the legend of clusters.
+ *
+ * An entry of a legend is {id, name, members, count, rank, colour}. The rank is by size; it is -1 for the entry of the
+ * titles without category or cluster. A title has the colour of the category of its cluster if the title has this
+ * category. Otherwise, it has the colour of its rarest category in the palette, which is the most specific one.
  */
 function makeLegends(guide) {
   const byCategory = guide.categoryNames.map(() => []);
@@ -20,7 +22,7 @@ function makeLegends(guide) {
   const noise = [];
   const { offsets, values } = guide.categoriesOf.all();
   for (let i = 0; i < guide.count; i++) {
-    for (let at = offsets[i]; at < offsets[i + 1]; at++) byCategory[values[at]].push(i);
+    for (let index = offsets[i]; index < offsets[i + 1]; index++) byCategory[values[index]].push(i);
     if (offsets[i] === offsets[i + 1]) uncategorised.push(i);
     (guide.clusters[i] < 0 ? noise : byCluster[guide.clusters[i]]).push(i);
   }
@@ -35,11 +37,11 @@ function makeLegends(guide) {
     const rest = legend.entries.filter((entry) => entry.rank >= PALETTE.length);
     for (const entry of [...rest.reverse(), ...coloured]) for (const i of entry.members) legend.entryOf[i] = entry;
   }
-  const ofCategory = new Map(legends.category.entries.map((entry) => [entry.id, entry]));
+  const entryOfCategory = new Map(legends.category.entries.map((entry) => [entry.id, entry]));
   for (let i = 0; i < guide.count; i++) {
-    const entry = ofCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
+    const entry = entryOfCategory.get(guide.clusters[i] < 0 ? -1 : guide.clusterCategories[guide.clusters[i]]);
     if (!entry || entry.rank < 0 || entry.rank >= PALETTE.length) continue;
-    for (let at = offsets[i]; at < offsets[i + 1]; at++) if (values[at] === entry.id) legends.category.entryOf[i] = entry;
+    for (let index = offsets[i]; index < offsets[i + 1]; index++) if (values[index] === entry.id) legends.category.entryOf[i] = entry;
   }
   legends.cluster.entryOfCluster = new Map(legends.cluster.entries.map((entry) => [entry.id, entry]));
   legends.category.entryOfName = new Map(legends.category.entries.filter((entry) => entry.rank >= 0).map((entry) => [entry.name, entry]));
@@ -51,14 +53,14 @@ function makeLegend(names, members, noneName, noneMembers, colours = null) {
     .map((name, id) => ({ id, name, members: members[id], count: members[id].length, rank: 0 }))
     .filter((entry) => entry.count > 0)
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
-  // `colour` is the palette index: by size, or as on the previous map.
+  // `colour` is an index in the palette: the rank by size, or for clusters the colour on the previous map.
   entries.forEach((entry, rank) => Object.assign(entry, { rank, colour: colours ? colours[entry.id] : rank }));
   const none = { id: -1, name: noneName, members: noneMembers, count: noneMembers.length, rank: -1 };
   if (none.count) entries.push(none);
   return { entries, none };
 }
 
-/** The colour of a legend entry as #rrggbb. Beyond the palette, clusters have different hues and categories are grey. */
+/** Returns the colour of a legend entry as #rrggbb. Beyond the palette, clusters have other hues, and categories are grey. */
 function colourOf(entry, mode, theme) {
   if (entry.rank < 0) return GREYS[theme].none;
   if (entry.colour < PALETTE.length) return PALETTE[entry.colour];
@@ -76,15 +78,15 @@ function hueToHex(hue, saturation, lightness) {
 }
 
 function hexToBytes(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
 }
 
 /**
- * Computes the colours of all points.
+ * Computes the colours of all points and the order in which they are drawn.
  *
- * Returns {rgba: Uint8Array with 4 values per title, order: titles in drawing order, layers: offsets of the layers in
- * order, lit: Uint8Array}. Faded and colourless points are drawn first, and within a layer the most aired ones, which are
- * larger, so that small points stay accessible.
+ * Returns {rgba, order, layers, lit}: rgba has 4 bytes per title, order has the titles in drawing order, layers has the
+ * offsets of the layers in order, and lit is 1 for highlighted titles. Layers of faded and of grey points are drawn
+ * first. Within a layer, the most aired titles are drawn first, because their larger points would cover small ones.
  */
 function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
   const pixels = new Uint32Array(guide.count); // r, g, b, alpha from the lowest byte on
@@ -104,10 +106,10 @@ function paintPoints(guide, legend, mode, theme, litEntry, mask = null) {
   const counts = [0, 0, 0, 0];
   for (let i = 0; i < guide.count; i++) {
     const entry = legend.entryOf[i];
-    const faint = entry.rank < 0;
-    const alpha = !lit[i] ? 30 : litEntry ? 240 : faint ? 130 : 220;
+    const isGrey = entry.rank < 0;
+    const alpha = !lit[i] ? 30 : litEntry ? 240 : isGrey ? 130 : 220;
     pixels[i] = (litEntry && lit[i] ? litPaint : paint(entry)) | (alpha << 24);
-    layer[i] = (lit[i] ? 2 : 0) + (faint ? 0 : 1);
+    layer[i] = (lit[i] ? 2 : 0) + (isGrey ? 0 : 1);
     counts[layer[i]]++;
   }
   const layers = [0];

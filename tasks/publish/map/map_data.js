@@ -1,21 +1,24 @@
-// Reads the embedded data of map/page.py, folds text for the search, and formats values.
+// Reads the data that map/page.py embeds, folds text for the search, and formats values.
 
 /** Decodes {"type", "base64"} to a typed array (little-endian, as on all platforms of browsers). */
 function unpack(packed) {
   const letters = atob(packed.base64);
   const bytes = new Uint8Array(letters.length);
-  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at); // ten times as fast as Uint8Array.from
+  for (let index = 0; index < letters.length; index++) bytes[index] = letters.charCodeAt(index); // ten times as fast as Uint8Array.from
   const types = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };
   return new types[packed.type](bytes.buffer);
 }
 
-/** A function that computes its value at the first call. */
+/** Returns a function that computes its value at its first call. */
 function lazily(compute) {
   let value = null;
   return () => (value ??= compute());
 }
 
-/** Rows of different lengths, decoded at the first use: a function from row to values; all() is {offsets, values}. */
+/**
+ * Returns a function from a row number to the values of the row. Rows have different lengths and are decoded at the
+ * first call. all() returns the offsets and the values of all rows.
+ */
 function unpackRows(packed) {
   const all = lazily(() => {
     const lengths = unpack(packed.lengths);
@@ -23,11 +26,11 @@ function unpackRows(packed) {
     for (let row = 0; row < lengths.length; row++) offsets[row + 1] = offsets[row] + lengths[row];
     return { offsets, values: unpack(packed.values) };
   });
-  const of = (row) => all().values.subarray(all().offsets[row], all().offsets[row + 1]);
-  return Object.assign(of, { all });
+  const valuesOf = (row) => all().values.subarray(all().offsets[row], all().offsets[row + 1]);
+  return Object.assign(valuesOf, { all });
 }
 
-/** Titles by descending airings, then by index: a radix sort with sixteen bits per pass. */
+/** Sorts titles by descending airings, then by index. A radix sort processes sixteen bits per pass. */
 function orderByAirings(airings) {
   let order = new Uint32Array(airings.length);
   for (let i = 0; i < order.length; i++) order[i] = i;
@@ -36,16 +39,18 @@ function orderByAirings(airings) {
     for (let i = 0; i < airings.length; i++) next[65536 - ((airings[i] >>> shift) & 65535)]++;
     for (let key = 0; key < 65536; key++) next[key + 1] += next[key];
     const sorted = new Uint32Array(order.length);
-    for (let at = 0; at < order.length; at++) sorted[next[65535 - ((airings[order[at]] >>> shift) & 65535)]++] = order[at];
+    for (let index = 0; index < order.length; index++) sorted[next[65535 - ((airings[order[index]] >>> shift) & 65535)]++] = order[index];
     order = sorted;
   }
   return order;
 }
 
 /**
- * The guide as the page uses it; row i belongs to title i.
- * neighbours(i) is [{title, cosine, reasons}, …], nearest first; reasons is [{left, right, share}, …]: two words, or
- * the same other part twice ("(meaning)", "(channel)"), and their contribution to the cosine.
+ * Returns the content of the map. Row i of arrays belongs to title i, and functions take the index of a title.
+ *
+ * neighbours(i) returns [{title, cosine, reasons}, …], the nearest title first. reasons is [{left, right, share}, …]:
+ * left and right are two words, or the same other part of both titles, such as "(channel)"; share is their contribution
+ * to the cosine.
  */
 function readGuide(json) {
   const raw = JSON.parse(json);
@@ -62,10 +67,7 @@ function readGuide(json) {
   const channelsOf = unpackRows(raw.channels);
   const categoriesOf = unpackRows(raw.categories);
   const heldOut = unpack(raw.heldOut);
-  const languagesOf = unpackRows(raw.languages);
-  const daysOf = unpackRows(raw.days);
-  const kindsOf = unpackRows(raw.kinds);
-  const fresh = raw.fresh ? unpack(raw.fresh) : null;
+  const isNew = raw.fresh ? unpack(raw.fresh) : null; // titles that the previous map lacks
   const minutesOf = unpackRows(raw.times.minutes);
   const timeChannelsOf = unpackRows(raw.times.channels);
   const width = raw.neighbourCount;
@@ -90,18 +92,17 @@ function readGuide(json) {
     channelNames: raw.channelNames,
     channelsOf,
     languageNames: raw.languageNames,
-    languageOf: languagesOf,
+    languagesOf: unpackRows(raw.languages),
     dayNames: raw.dayNames,
-    dayOf: daysOf,
+    daysOf: unpackRows(raw.days),
     kindNames: raw.kindNames,
-    kindOf: kindsOf,
-    isFresh: (i) => fresh !== null && fresh[i] === 1,
-    freshCount: fresh === null ? 0 : fresh.reduce((sum, flag) => sum + flag, 0),
-    freshTitles: Uint32Array.from((fresh ?? []).keys()).filter((i) => fresh[i]),
+    kindsOf: unpackRows(raw.kinds),
+    isNew: (i) => isNew !== null && isNew[i] === 1,
+    newTitles: Uint32Array.from((isNew ?? []).keys()).filter((i) => isNew[i]),
     categoriesIn: (i) => Array.from(categoriesOf(i), (c) => raw.categoryNames[c]),
     channelsIn: (i) => Array.from(channelsOf(i), (c) => raw.channelNames[c]),
-    mostTimes: raw.times.most,
-    /** [{start, channel}, …] in ascending order; start is in milliseconds since 1970; the latest mostTimes airings. */
+    maxTimes: raw.times.most,
+    /** The latest maxTimes airings, ascending: [{start, channel}, …]; start is in milliseconds since 1970. */
     timesOf(i) {
       const channels = timeChannelsOf(i);
       const start = (minute) => (raw.times.since + minute) * 60_000;
@@ -120,7 +121,7 @@ function readGuide(json) {
   };
 }
 
-/** A function from title, rank of a neighbour and the neighbour to the reasons. */
+/** Returns a function from a title, the rank of a neighbour and the neighbour to the reasons of their similarity. */
 function readReasons(raw) {
   if (!raw) return () => [];
   const wordsOf = unpackRows(raw.words);
@@ -133,8 +134,8 @@ function readReasons(raw) {
     const reasons = [];
     const [left, right, share] = shares();
     const first = (i * raw.neighbours + rank) * raw.pairs;
-    for (let at = first; rank < raw.neighbours && at < first + raw.pairs; at++) {
-      if (left[at]) reasons.push({ left: name(i, left[at]), right: name(other, right[at]), share: share[at] / 100 });
+    for (let index = first; rank < raw.neighbours && index < first + raw.pairs; index++) {
+      if (left[index]) reasons.push({ left: name(i, left[index]), right: name(other, right[index]), share: share[index] / 100 });
     }
     return reasons;
   };
@@ -142,7 +143,7 @@ function readReasons(raw) {
 
 const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", đ: "d", ð: "d", ł: "l", þ: "th", ı: "i" };
 
-/** Lower case without diacritics: "Amélie" and "AMELIE" are equal. */
+/** Returns a text in lower case without diacritics, so that "Amélie" and "AMELIE" are equal. */
 function foldText(text) {
   return text
     .normalize("NFKD")
@@ -154,23 +155,23 @@ function foldText(text) {
     .replace(/\s+/g, " ");
 }
 
-/** The position of a folded string in a text as [start, end), or null. */
+/** Returns the position [start, end) of a folded string in a text that is not folded, or null. */
 function findFolded(text, part) {
   let folded = "";
   const origin = []; // start and end of the source letter of each folded letter
-  let at = 0;
+  let position = 0;
   for (const letter of text) {
     for (const unit of foldText(letter).split("")) {
       folded += unit;
-      origin.push([at, at + letter.length]);
+      origin.push([position, position + letter.length]);
     }
-    at += letter.length;
+    position += letter.length;
   }
   const start = part ? folded.indexOf(part) : -1;
   return start < 0 ? null : [origin[start][0], origin[start + part.length - 1][1]];
 }
 
-/** "Sat 7 June at 18:30" in the viewer's time zone, with the year if it is not the current year. */
+/** Returns a text such as "Sat 7 June at 18:30" in the time zone of the browser, with the year if it is another year. */
 function formatTime(start) {
   const format = (form) => new Intl.DateTimeFormat("en-GB", form).format(start);
   const year = new Date(start).getFullYear() === new Date(Date.now()).getFullYear() ? {} : { year: "numeric" };

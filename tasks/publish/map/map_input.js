@@ -1,17 +1,20 @@
 // Input: drag, wheel, pinch, hover, click and keys.
 
-/** The title at (px, py), or -1: the nearest disc within `slack` pixels; faded titles only without another one. */
+/**
+ * Returns the title at the pixel (px, py), or -1: the title with the nearest disc, at most `slack` pixels away. A faded
+ * title is returned only if there is no highlighted one.
+ */
 function pickTitle(scene, guide, px, py, slack) {
   const { camera, radii, paint } = scene;
   const growth = pointGrowth(camera.zoom());
-  const best = [-1, -1];
+  const best = [-1, -1]; // nearest highlighted title, nearest faded title
   const least = [slack, slack];
   for (let i = 0; i < guide.count; i++) {
     const dx = camera.screenX(guide.x[i]) - px;
     if (dx > 40 || dx < -40) continue;
     const away = Math.hypot(dx, camera.screenY(guide.y[i]) - py) - radii[i] * growth;
     const layer = paint.lit[i] ? 0 : 1;
-    // Inside several discs, the one with the nearest relative centre is selected.
+    // If (px, py) is inside several discs, the disc whose centre is nearest relative to its radius is selected.
     const distance = away < 0 ? away / (radii[i] * growth) : away;
     if (distance < least[layer]) {
       least[layer] = distance;
@@ -21,7 +24,7 @@ function pickTitle(scene, guide, px, py, slack) {
   return best[0] >= 0 ? best[0] : best[1];
 }
 
-/** Connects pointer events of the surface to app: {camera, scene(), guide, hover(i, px, py), select(i), redraw()}. */
+/** Handles the pointer events of the surface. app is {camera, scene(), guide, hover(i, px, py), select(i), redraw()}. */
 function wirePointers(surface, app) {
   const pointers = new Map();
   let moved = 0;
@@ -95,7 +98,7 @@ function wirePointers(surface, app) {
   );
 }
 
-/** Connects keys, which are ignored in text fields. */
+/** Handles keys, except in text fields. */
 function wireKeys(app) {
   const step = 90;
   const zoom = (factor) => app.zoomMiddle(factor);

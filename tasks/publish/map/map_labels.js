@@ -2,12 +2,12 @@
 
 const FONT = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif';
 const MAX_TITLES_IN_VIEW = 600; // with more titles in view, titles have no labels
-const MAX_LABELLED = 260;
-const SUBCLUSTER_ZOOM = 1.6; // on the whole map, labels of subclusters would repeat the name of the cluster
+const MAX_LABELLED = 260; // maximum number of titles with a label
+const SUBCLUSTER_ZOOM = 1.6; // minimum magnification for labels of subclusters, which are similar to those of clusters
 const EDGE = 6; // CSS pixels between a label and the edge of the window
 const MAX_RINGS = 1500; // with more new titles in view, they have no rings
 
-/** Occupied rectangles; take() occupies a free rectangle and returns whether it was free (force: in any case). */
+/** Remembers occupied rectangles. take() occupies a rectangle if it is free (force: always), and returns whether it did. */
 function createOccupancy() {
   const cells = new Map();
   const CELL = 96;
@@ -32,7 +32,7 @@ function createOccupancy() {
   };
 }
 
-/** The median position of titles, and the radius that contains half of them. */
+/** Returns the median position of titles, and the radius around it that contains half of the titles. */
 function placeTitles(guide, titles) {
   const [xs, ys, away] = [0, 1, 2].map(() => new Float32Array(titles.length));
   const median = (values) => values.sort()[values.length >> 1];
@@ -45,19 +45,19 @@ function placeTitles(guide, titles) {
   return { x, y, reach: median(away) };
 }
 
-/** Names of clusters with their positions. */
+/** Returns the names of clusters with their positions. */
 function placeClusters(guide, legend) {
   const named = legend.entries.filter((entry) => entry.rank >= 0);
   return named.map((entry) => ({ entry, ...placeTitles(guide, entry.members), lines: breakName(entry.name) }));
 }
 
-/** Names of subclusters with their positions and parents. */
-function placeParts(guide, clusters) {
+/** Returns the names of subclusters with their positions and the clusters that contain them. */
+function placeSubclusters(guide, clusters) {
   const members = guide.subclusterNames.map(() => []);
-  guide.subclusters.forEach((part, i) => part >= 0 && members[part].push(i));
+  guide.subclusters.forEach((subcluster, i) => subcluster >= 0 && members[subcluster].push(i));
   const parents = new Map(clusters.map((cluster) => [guide.clusters[cluster.entry.members[0]], cluster]));
-  const parts = members.map((titles, part) => ({ titles, name: guide.subclusterNames[part], parent: parents.get(guide.subclusterParents[part]) }));
-  return parts
+  const subclusters = members.map((titles, id) => ({ titles, name: guide.subclusterNames[id], parent: parents.get(guide.subclusterParents[id]) }));
+  return subclusters
     .filter(({ titles, name, parent }) => titles.length && name && parent)
     .map(({ titles, name, parent }) => ({ ...placeTitles(guide, titles), parent, count: titles.length, lines: breakName(name) }));
 }
@@ -73,18 +73,18 @@ function breakName(name) {
   return [text.slice(0, middle).replace(/ ?[·/]$/, ""), text.slice(middle + 1)];
 }
 
-/** The overlay; draw(scene) with scene = {camera, ratio, colours, paint, levels, radii, hover, pinned, litEntry, mode, panels}. */
+/** Creates the overlay. A scene is {camera, ratio, colours, paint, levels, radii, hover, pinned, litEntry, mode, panels}. */
 function createOverlay(canvas, guide, legends) {
   const context = canvas.getContext("2d");
   const clusters = placeClusters(guide, legends.cluster);
-  const parts = placeParts(guide, clusters);
+  const subclusters = placeSubclusters(guide, clusters);
   const biggest = clusters.length ? clusters[0].entry.count : 1;
-  const widths = new Map();
+  const widths = new Map(); // width of a text by font and text
   let occupied;
   let scene;
-  let written;
-  let ringed = 0;
-  let looked = 0;
+  let written; // titles with a label
+  let ringed = 0; // number of rings in the last frame
+  let looked = 0; // number of titles that the last frame examined
   let names = []; // labels of the last frame
 
   const measure = (text, font) => {
@@ -107,12 +107,12 @@ function createOverlay(canvas, guide, legends) {
     context.fillText(text, x, y);
   };
 
-  /** The centre of a label, moved so that it is inside the window. */
+  /** Returns the centre of a label, moved so that the label is inside the window. */
   const inside = (px, width, window) => Math.max(width / 2 + EDGE, Math.min(window - width / 2 - EDGE, px));
 
   const radius = (i) => scene.radii[i] * pointGrowth(scene.camera.zoom());
 
-  /** Labels a title right of its point or, if that is occupied, left, above or below. */
+  /** Writes the label of a title right of its point or, if there is no free space, left, above or below. */
   const writeTitle = (i, { strong = false, force = false } = {}) => {
     if (written.has(i)) return;
     written.add(i);
@@ -137,6 +137,7 @@ function createOverlay(canvas, guide, legends) {
     write(text, left, y, font, "left", strong ? colours.ink : colours.label, 1, 3.5);
   };
 
+  /** Draws lines from a title to its neighbours; `strength` is the opacity factor. */
   const drawLines = (from, strength) => {
     const { camera, colours } = scene;
     const px = camera.screenX(guide.x[from]);
@@ -167,8 +168,8 @@ function createOverlay(canvas, guide, legends) {
   /** Draws a thin ring around each highlighted title that is new since the last run. */
   const drawNewRings = () => {
     const { camera, paint, colours } = scene;
-    looked += guide.freshTitles.length;
-    const inView = guide.freshTitles.filter((i) => {
+    looked += guide.newTitles.length;
+    const inView = guide.newTitles.filter((i) => {
       const [px, py] = [camera.screenX(guide.x[i]), camera.screenY(guide.y[i])];
       return paint.lit[i] && px > -8 && py > -8 && px < camera.width + 8 && py < camera.height + 8;
     });
@@ -176,10 +177,10 @@ function createOverlay(canvas, guide, legends) {
     return inView.length <= MAX_RINGS ? inView.length : 0;
   };
 
-  /** The size of a group relative to the window: 1 if it fills the window. */
+  /** Returns the size of a cluster relative to the window: 1 if it fills the window. */
   const depth = (reach) => (reach * scene.camera.scale) / (0.4 * Math.min(scene.camera.width, scene.camera.height));
 
-  /** Labels a group at or near its position if there is free space. */
+  /** Writes the name of a cluster at or near its position if there is free space. */
   const writeName = ({ x, y, lines }, size, alpha) => {
     const { camera, colours } = scene;
     const px = camera.screenX(x);
@@ -200,23 +201,23 @@ function createOverlay(canvas, guide, legends) {
 
   const drawClusterNames = () => {
     const { camera, litEntry, mode } = scene;
-    const most = 36 * camera.zoom() ** 1.4; // the largest first; more at a higher magnification
+    const maxNames = 36 * camera.zoom() ** 1.4; // of the largest clusters; more at a higher magnification
     for (const cluster of clusters) {
       const { entry, reach } = cluster;
-      if (entry.rank >= most && entry !== litEntry) break;
+      if (entry.rank >= maxNames && entry !== litEntry) break;
       const size = Math.round((11 + 5.5 * Math.sqrt(entry.count / biggest)) * 2) / 2;
-      // Inside a cluster, its label is replaced by labels of subclusters and titles.
-      const near = Math.min(1, Math.max(0, 1.7 - depth(reach)));
-      writeName(cluster, size, near * (litEntry && !(mode === "cluster" && litEntry === entry) ? 0.35 : 1));
+      // If a cluster fills the window, its label is replaced by labels of subclusters and titles.
+      const fadeOut = Math.min(1, Math.max(0, 1.7 - depth(reach)));
+      writeName(cluster, size, fadeOut * (litEntry && !(mode === "cluster" && litEntry === entry) ? 0.35 : 1));
     }
-    for (const part of camera.zoom() > SUBCLUSTER_ZOOM ? parts : []) {
-      const shown = Math.min(1, Math.max(0, 2 * depth(part.parent.reach) - 0.6)); // once the cluster fills half of the window
-      const near = Math.min(1, Math.max(0, 1.7 - depth(part.reach)));
-      writeName(part, 11.5, shown * near * (litEntry && litEntry !== part.parent.entry ? 0.35 : 1));
+    for (const subcluster of camera.zoom() > SUBCLUSTER_ZOOM ? subclusters : []) {
+      const fadeIn = Math.min(1, Math.max(0, 2 * depth(subcluster.parent.reach) - 0.6)); // when the cluster fills half of the window
+      const fadeOut = Math.min(1, Math.max(0, 1.7 - depth(subcluster.reach)));
+      writeName(subcluster, 11.5, fadeIn * fadeOut * (litEntry && litEntry !== subcluster.parent.entry ? 0.35 : 1));
     }
   };
 
-  /** Highlighted titles in view, most aired first; null if there are too many for labels. */
+  /** Returns the highlighted titles in view, most aired first, or null if there are too many titles for labels. */
   const titlesInView = () => {
     const { camera, levels } = scene;
     const margin = 10;
@@ -237,7 +238,7 @@ function createOverlay(canvas, guide, legends) {
     ringed: () => ringed,
     /** The labels of the last frame in CSS pixels. */
     names: () => names,
-    /** Work of the last frame: titles examined, labels written, rectangles tested. */
+    /** Work of the last frame: numbers of titles examined, labels written and rectangles tested. */
     work: () => ({ looked, names: names.length, rectangles: occupied.tested() }),
     resize(width, height, ratio) {
       canvas.width = Math.round(width * ratio);

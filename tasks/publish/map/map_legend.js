@@ -1,8 +1,8 @@
-// The legend: a switch between categories and clusters, and a list in which a click highlights.
+// The legend: a switch between categories and clusters, and a list in which a click highlights a category or cluster.
 
-const ENTRIES_AT_FIRST = 20;
+const ENTRIES_AT_FIRST = 20; // number of entries that the list shows before "Show all" is clicked
 
-/** Connects #legend of `total` titles; calls setMode(mode) and highlight(entry or null). */
+/** Fills #legend. `total` is the number of titles. A click calls setMode(mode), highlight(entry or null) or clearAll(). */
 function createLegend(legends, total, { setMode, highlight, clearAll }) {
   const count = document.getElementById("count");
   const list = document.getElementById("legend-list");
@@ -11,8 +11,8 @@ function createLegend(legends, total, { setMode, highlight, clearAll }) {
   const fold = document.getElementById("legend-fold");
   const panel = document.getElementById("legend");
   const switches = [...document.querySelectorAll("input[name=colour-by]")];
-  const opened = { category: false, cluster: false };
-  let drawn = null;
+  const showsAll = { category: false, cluster: false };
+  let drawnMode = null;
 
   for (const input of switches) input.addEventListener("change", () => setMode(input.value));
   clear.addEventListener("click", () => clearAll());
@@ -43,8 +43,8 @@ function createLegend(legends, total, { setMode, highlight, clearAll }) {
     for (const input of switches) input.checked = input.value === state.mode;
     const none = entries.filter((entry) => entry.rank < 0);
     const named = entries.filter((entry) => entry.rank >= 0);
-    // All entries are shown if the highlighted one is not among the first twenty.
-    const all = opened[state.mode] || (state.lit && state.lit.rank >= ENTRIES_AT_FIRST);
+    // If the highlighted entry is not among the first entries, all entries are shown.
+    const all = showsAll[state.mode] || (state.lit && state.lit.rank >= ENTRIES_AT_FIRST);
     const shown = all ? named : named.slice(0, ENTRIES_AT_FIRST);
     const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
     list.replaceChildren(...[...shown, ...none].map((entry) => row(entry, state)));
@@ -54,14 +54,14 @@ function createLegend(legends, total, { setMode, highlight, clearAll }) {
     more.hidden = named.length <= ENTRIES_AT_FIRST;
     more.textContent = all ? "Show fewer" : `Show all ${formatCount(named.length)} ${kind}`;
     more.onclick = () => {
-      opened[state.mode] = !all;
+      showsAll[state.mode] = !all;
       render(state);
     };
     clear.hidden = !state.lit && !state.filtered;
     clear.textContent = state.filtered ? (state.lit ? "Clear highlight and filters" : "Clear filters") : "Clear highlight";
     count.textContent = `${state.lit || state.filtered ? `${formatCount(state.shown)} of ` : ""}${formatCount(total)} ${total === 1 ? "title" : "titles"}`;
-    if (drawn !== state.mode) list.scrollTop = 0;
-    drawn = state.mode;
+    if (drawnMode !== state.mode) list.scrollTop = 0;
+    drawnMode = state.mode;
     if (state.lit) list.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
   };
   return { render };

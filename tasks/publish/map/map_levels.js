@@ -1,14 +1,14 @@
-// Level of detail: selects the titles that a frame draws, without invisible and covered ones.
+// Level of detail: selects the titles that a frame draws, and omits titles out of view and titles covered by others.
 
-const MAX_POINTS = 50_000; // per frame
-const MARGIN = 30; // CSS pixels: no point is larger
-const SIDE = 192; // cells per side: about four pixels each on the whole map, and fewer cells than MAX_POINTS
+const MAX_POINTS = 50_000; // maximum number of points of a frame
+const MARGIN = 30; // CSS pixels; no point has a larger radius
+const SIDE = 192; // cells per side of the map: a cell has about four pixels on the whole map, and cells < MAX_POINTS
 
 /**
- * Titles by grid cell. Call arrange(paint) first and whenever the paint changes.
+ * Stores the titles of each cell of a grid. Call arrange(paint) first, and whenever the paint changes.
  *
- * All cells have the same maximum of titles: highlighted titles first, then coloured ones, then the most aired. The
- * remaining titles are covered by these, or become visible when the map is zoomed.
+ * At most the same number of titles is drawn in every cell: highlighted titles first, then coloured titles, then the most
+ * aired ones. The remaining titles are covered by these titles, or become visible when the map is zoomed.
  */
 function createLevels(guide) {
   const place = (value) => Math.min(SIDE - 1, Math.max(0, Math.floor(((value + 1) / 2) * SIDE)));
@@ -21,7 +21,7 @@ function createLevels(guide) {
   let paint = null;
   let last = { view: "", chosen: null };
 
-  /** Non-empty cells within `margin` pixels of the window. */
+  /** Returns the non-empty cells in the window plus a margin in pixels. */
   const cellsNear = (camera, margin) => {
     const [left, right] = [place(camera.worldX(-margin)), place(camera.worldX(camera.width + margin))];
     const [bottom, top] = [place(camera.worldY(camera.height + margin)), place(camera.worldY(-margin))];
@@ -32,16 +32,16 @@ function createLevels(guide) {
     return cellsInView;
   };
 
-  /** The maximum of titles per cell, and the number of drawn titles. */
-  const share = (visible) => {
-    const drawn = (most) => visible.reduce((sum, cell) => sum + Math.min(most, offsets[cell + 1] - offsets[cell]), 0);
+  /** Returns the maximum number of titles per cell with which MAX_POINTS is observed, and the number of drawn titles. */
+  const limitPerCell = (cellsInView) => {
+    const drawnCount = (limit) => cellsInView.reduce((sum, cell) => sum + Math.min(limit, offsets[cell + 1] - offsets[cell]), 0);
     let [low, high] = [1, guide.count];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
-      if (drawn(middle) <= MAX_POINTS) low = middle;
+      if (drawnCount(middle) <= MAX_POINTS) low = middle;
       else high = middle - 1;
     }
-    return [low, drawn(low)];
+    return [low, drawnCount(low)];
   };
 
   return {
@@ -51,30 +51,30 @@ function createLevels(guide) {
       const { order, layers } = paint;
       const free = offsets.slice(0, -1);
       for (let layer = layers.length - 2; layer >= 0; layer--) {
-        for (let at = layers[layer]; at < layers[layer + 1]; at++) titles[free[cells[order[at]]]++] = order[at];
+        for (let index = layers[layer]; index < layers[layer + 1]; index++) titles[free[cells[order[index]]]++] = order[index];
       }
-      for (let at = 0; at < order.length; at++) rank[order[at]] = at;
+      for (let index = 0; index < order.length; index++) rank[order[index]] = index;
     },
-    /** The titles of a frame in drawing order; the same array if nothing has changed. */
+    /** Returns the titles of a frame in drawing order; the same array as before if nothing has changed. */
     choose(camera) {
       if (guide.count <= MAX_POINTS) return paint.order;
       const view = [camera.x, camera.y, camera.scale, camera.width, camera.height].join(" ");
       if (view === last.view) return last.chosen;
-      const visible = cellsNear(camera, MARGIN);
-      const [most, count] = share(visible);
+      const cellsInView = cellsNear(camera, MARGIN);
+      const [limit, count] = limitPerCell(cellsInView);
       const ranks = new Uint32Array(count);
       let size = 0;
-      for (const cell of visible) {
-        const end = Math.min(offsets[cell + 1], offsets[cell] + most);
-        for (let at = offsets[cell]; at < end; at++) ranks[size++] = rank[titles[at]];
+      for (const cell of cellsInView) {
+        const end = Math.min(offsets[cell + 1], offsets[cell] + limit);
+        for (let index = offsets[cell]; index < end; index++) ranks[size++] = rank[titles[index]];
       }
       last = { view, chosen: ranks.sort().map((position) => paint.order[position]) };
       return last.chosen;
     },
-    /** Highlighted titles of the cells within `margin` pixels of the window. */
+    /** Yields the highlighted titles of the cells in the window plus a margin in pixels. */
     *litNear(camera, margin) {
       for (const cell of cellsNear(camera, margin)) {
-        for (let at = offsets[cell]; at < offsets[cell + 1] && paint.lit[titles[at]]; at++) yield titles[at];
+        for (let index = offsets[cell]; index < offsets[cell + 1] && paint.lit[titles[index]]; index++) yield titles[index];
       }
     },
   };

@@ -1,6 +1,6 @@
-// Stores the view in the URL fragment, so that a link reopens it. A sandboxed frame may not allow this.
+// Stores the view in the URL fragment, so that a link reopens the view. A sandboxed frame may forbid this.
 
-/** The parameters in the URL fragment. */
+/** Returns the parameters in the URL fragment. */
 function readLink() {
   try {
     return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
@@ -9,7 +9,7 @@ function readLink() {
   }
 }
 
-/** Writes the view to the URL without a history entry, delayed so that a drag writes once. */
+/** Writes the view, which describe() returns, to the URL without a history entry. The delay makes a drag write once. */
 function createLinkWriter(describe) {
   let waiting = 0;
   const link = () => {

@@ -37,7 +37,7 @@ function redraw() {
   });
 }
 
-/** Recomputes the colours after a change of mode, theme, highlight or filter. */
+/** Recomputes the colours of all points after a change of mode, theme, highlight or filter. */
 function repaint() {
   const mask = filter.mask();
   state.filtered = mask !== null;
@@ -49,6 +49,7 @@ function repaint() {
   redraw();
 }
 
+/** Measures the window, and the part of it that no panel covers. */
 function measureLayout() {
   const width = document.documentElement.clientWidth;
   const height = document.documentElement.clientHeight;
@@ -64,6 +65,7 @@ function measureLayout() {
   return { width, height, free };
 }
 
+/** Returns the rectangles of the panels that cover the map. */
 function coveringPanels() {
   const panels = document.querySelectorAll("header, #legend, #card:not([hidden]), .zoom, #map-hint:not(.gone)");
   return [...panels].map((panel) => panel.getBoundingClientRect());
@@ -86,7 +88,7 @@ function flightTime() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 750;
 }
 
-/** Pins a title (-1 for none) and, with fly, moves to it. */
+/** Pins a title (-1: unpins it) and, with fly, moves to it. */
 function select(i, { fly = false, searched = false } = {}) {
   state.pinned = i;
   cards.pin(i, state.theme);
@@ -125,13 +127,13 @@ function clearAll() {
   filter.clear();
 }
 
-/** Whether the camera has moved from the whole map. */
+/** Returns whether the camera shows another view than the whole map. */
 function isMoved() {
   const whole = camera.whole();
   return Math.abs(camera.x - whole.x) + Math.abs(camera.y - whole.y) > 1e-3 || Math.abs(camera.zoom() - 1) > 1e-3;
 }
 
-/** The parameters of a link: mode, highlight, filters, pinned title and the camera if it has moved. */
+/** Returns the parameters of a link: mode, highlight, filters, pinned title, and the camera if it has moved. */
 function describeView() {
   return {
     ...(state.mode === firstMode ? {} : { by: state.mode }),
@@ -188,7 +190,7 @@ const app = {
   zoomMiddle: (factor) => camera.zoomAt((camera.free.left + camera.free.right) / 2, (camera.free.top + camera.free.bottom) / 2, factor),
   focusSearch: () => search.focus(),
   help: () => document.getElementById("help").showModal(),
-  /** Clears one thing at a time: the pinned title, the highlight, the filters. */
+  /** Unpins the title; if no title is pinned, clears the highlight; if there is no highlight, clears the filters. */
   clear: () => (state.pinned >= 0 ? select(-1) : state.lit ? highlight(null) : state.filtered ? clearAll() : null),
 };
 
@@ -227,15 +229,15 @@ wireKeys(app);
 addEventListener("resize", resize);
 
 window.guidespace = {
-  /** Moves to a title and pins it; false if there is no such title. */
+  /** Moves to a title and pins it. Returns whether the map has the title. */
   flyTo(title) {
     const i = guide.titles.indexOf(title);
     if (i >= 0) select(i, { fly: true });
     return i >= 0;
   },
-  /** The pinned title's text, or null. */
+  /** Returns the pinned title, or null. */
   selected: () => (state.pinned < 0 ? null : guide.titles[state.pinned]),
-  /** Counts of titles, categories, clusters and visible titles. */
+  /** Returns the numbers of titles, categories, clusters and highlighted titles. */
   counts: () => ({
     titles: guide.count,
     categories: guide.categoryNames.length,
@@ -246,15 +248,15 @@ window.guidespace = {
     drawnBy: points.kind,
     ringed: overlay.ringed(),
   }),
-  /** Labels of the last frame: [{text, left, top, right, bottom}, …] in CSS pixels. */
+  /** Returns the labels of the last frame: [{text, left, top, right, bottom}, …] in CSS pixels. */
   names: () => overlay.names(),
-  /** Work of the last frame: points drawn, titles examined, labels written, rectangles tested. */
+  /** Returns the work of the last frame: numbers of points drawn, titles examined, labels written, rectangles tested. */
   work: () => ({ points: points.drawn(), ...overlay.work() }),
-  /** Indices of the titles that the last frame drew. */
+  /** Returns the indices of the titles that the last frame drew. */
   draws: () => Array.from(levels.choose(camera)),
-  /** The URL fragment that reopens this view. */
+  /** Returns the URL fragment that reopens this view. */
   link: () => address.link(),
-  /** The position of a title in the window, in CSS pixels, and whether the camera is still. */
+  /** Returns the position of a title in the window, in CSS pixels, and whether the camera is still; null if missing. */
   where(title) {
     const i = guide.titles.indexOf(title);
     return i < 0 ? null : { x: camera.screenX(guide.x[i]), y: camera.screenY(guide.y[i]), still: !camera.flying() };

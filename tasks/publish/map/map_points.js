@@ -1,4 +1,4 @@
-// Draws the points with WebGL in one call, or with sprites on a 2D canvas without WebGL.
+// Draws all points with one call of WebGL; without WebGL, draws sprites on a 2D canvas.
 
 const VERTEX_SHADER = `
 attribute vec2 position;
@@ -17,7 +17,7 @@ void main() {
   shade = colour;
 }`;
 
-// A disc with a soft edge; its rim is mixed with the background to separate overlapping points.
+// Draws a disc with a soft edge. Its rim is mixed with the background, which separates overlapping points.
 const FRAGMENT_SHADER = `
 precision mediump float;
 varying vec4 shade;
@@ -32,7 +32,7 @@ void main() {
   gl_FragColor = vec4(mix(shade.rgb, ground, rim) * alpha, alpha);
 }`;
 
-/** Radii in CSS pixels on the whole map: proportional to log airings, smaller on a crowded map. */
+/** Returns the radii of points in CSS pixels on the whole map. They grow with log airings and shrink on a crowded map. */
 function pointRadii(guide, width, height) {
   const spacing = Math.sqrt((width * height) / Math.max(1, guide.count));
   const base = Math.min(4.2, Math.max(1.3, spacing * 0.2));
@@ -41,16 +41,16 @@ function pointRadii(guide, width, height) {
   return radii;
 }
 
-/** The factor of radii at a magnification. */
+/** Returns the factor by which radii grow at a magnification. */
 function pointGrowth(zoom) {
   return Math.min(2.6, Math.max(0.8, zoom ** 0.28));
 }
 
 /**
- * Adds a canvas to a host element.
+ * Adds a canvas for the points to a host element.
  *
- * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground, titles), drawn(),
- * resize(width, height, ratio)}; draw draws the titles in order.
+ * Returns {kind, load(guide, radii, paint), draw(camera, ratio, ground, titles), drawn(), resize(width, height, ratio)}.
+ * draw() draws the titles in their order, and drawn() returns their number.
  */
 function createPointLayer(host, redraw) {
   const canvas = document.createElement("canvas");
@@ -119,7 +119,7 @@ function createGlLayer(canvas, gl, redraw) {
 
   return {
     kind: "webgl",
-    drawn: () => sent?.length ?? 0, // 0 between a change of colours and its frame
+    drawn: () => sent?.length ?? 0, // 0 after a change of colours, until the next frame
     load(guide, radii, paint) {
       points = { guide, radii, pixels: new Uint32Array(paint.rgba.buffer) };
       sent = null;

@@ -3,8 +3,8 @@
 const MAX_MATCHES = 12;
 
 /**
- * Titles that contain every word of the query: the exact title, titles that begin with the query, titles with a
- * word that begins with it, and other titles; sorted by airings within each group.
+ * Finds the titles that contain every word of the query. The order is: the title that equals the query, titles that
+ * begin with the query, titles with a word that begins with the query, all others; within these groups, by airings.
  */
 function findTitles(guide, folded, query) {
   const phrase = foldText(query).trim();
@@ -22,7 +22,7 @@ function findTitles(guide, folded, query) {
   return { results: matches.slice(0, MAX_MATCHES).map((match) => match[0]), total: matches.length };
 }
 
-/** Connects #search and #matches; calls choose(i) with the selected title; swatch(i) returns its colour. */
+/** Fills #search and #matches. choose(i) is called with the selected title; swatch(i) returns the colour of a title. */
 function createSearch(guide, { choose, swatch }) {
   const input = document.getElementById("search");
   const list = document.getElementById("matches");
@@ -68,13 +68,13 @@ function createSearch(guide, { choose, swatch }) {
     const dot = element("span", "dot");
     dot.style.backgroundColor = swatch(title);
     const about = element("span", "match-about", guide.categoriesIn(title).slice(0, 2).join(", "));
-    const made = element("li", "match", dot, name, about);
-    made.id = `match-${row}`;
-    made.setAttribute("role", "option");
-    made.addEventListener("pointerdown", (event) => event.preventDefault()); // the box keeps the focus
-    made.addEventListener("click", () => take(row));
-    made.addEventListener("pointermove", () => active !== row && mark(row));
-    return made;
+    const item = element("li", "match", dot, name, about);
+    item.id = `match-${row}`;
+    item.setAttribute("role", "option");
+    item.addEventListener("pointerdown", (event) => event.preventDefault()); // so that the input keeps the focus
+    item.addEventListener("click", () => take(row));
+    item.addEventListener("pointermove", () => active !== row && mark(row));
+    return item;
   };
 
   const show = () => {

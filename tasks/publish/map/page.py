@@ -18,7 +18,7 @@ from storage.formats.clustering import read_clusters, read_subclusters
 from storage.name_lists import NameLists
 from tasks.pages import encode_data, render_page
 from tasks.publish.map.airing_times import AiringTimes
-from tasks.publish.map.places import Places
+from tasks.publish.map.places import MapTitles
 from tasks.publish.map.reasons import Reasons
 from tasks.publish.settings import PublishSettings
 from tasks.search.parts import NON_WORD_PARTS
@@ -26,32 +26,32 @@ from tasks.search.parts import NON_WORD_PARTS
 FOLDER = Path(__file__).parent
 SCRIPT_NAMES = "data colours camera levels points labels search legend filter link card input main"
 SCRIPTS = tuple(f"map_{name}.js" for name in SCRIPT_NAMES.split())  # each depends only on earlier scripts
-MAX_TIMES = 24  # maximum airings shown per title, the latest; three weeks of a daily programme
+MAX_TIMES = 24  # maximum number of airings of a title on the page (the latest): three weeks, if daily
 COLUMNS = ["title", "labels", "channels", "airings", "language", "days"]  # columns of titles.parquet
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapContent:
-    """Content of the map page. Row i of arrays and lists with one row per title belongs to title i."""
+    """Content of the map page. Row i of arrays and lists with a row per title belongs to title i."""
 
     heading: str
     facts: Mapping[str, str]  # figures in the page header, from label to text
     titles: Sequence[str]
     xy: np.ndarray  # float32, (titles, 2), within [-1, 1]; y points up
     categories: Sequence[Sequence[str]]
-    channels: Sequence[Sequence[str]]  # display names, most airings first
-    airings: Sequence[int] | np.ndarray  # counts, which determine the sizes of points
+    channels: Sequence[Sequence[str]]  # display names of the channels of each title, most airings first
+    airings: Sequence[int] | np.ndarray  # numbers of airings, which determine the sizes of points
     languages: Sequence[str | None]  # language codes
-    days: Sequence[Sequence[str]]  # days with airings, as text that sorts
-    times: AiringTimes  # latest MAX_TIMES airings
+    days: Sequence[Sequence[str]]  # days on which each title airs, YYYY-MM-DD
+    times: AiringTimes  # latest MAX_TIMES airings of each title
     kinds: Sequence[Sequence[str]] = ()  # kinds of programme (film, series …); () for a map without kinds
-    descriptions: Sequence[str] = ()  # excerpts; () for a map without descriptions
-    held_out: np.ndarray  # bool: titles outside the training set
-    fresh: np.ndarray | None = None  # bool: titles missing on the previous map; None without a previous map
+    descriptions: Sequence[str] = ()  # excerpts of descriptions; () for a map without descriptions
+    held_out: np.ndarray  # bool: whether a title is outside the training set
+    is_new: np.ndarray | None = None  # bool: missing on the previous map; None without a previous map
     clusters: np.ndarray  # index in cluster_names of each title, -1 is noise
     cluster_names: Sequence[str]
     cluster_categories: Sequence[str | None]  # category after which each cluster is named
-    cluster_colours: Sequence[int]  # palette indices, stable from run to run
+    cluster_colours: Sequence[int]  # index of each cluster in the palette, stable from run to run
     subclusters: np.ndarray  # index in subcluster_names of each title, -1 is none
     subcluster_names: Sequence[str]
     subcluster_parents: Sequence[int]  # cluster of each subcluster
@@ -77,10 +77,9 @@ class MapContent:
             ("neighbours", -1, titles - 1),
         ):
             values = np.asarray(getattr(self, name))
-            # true for NaN, and tolerates float32 rounding
-            is_outside = ~((values >= low - 1e-4) & (values <= high + 1e-4))
-            if is_outside.any():
-                raise ValueError(f"{name} contains {values[is_outside].flat[0]!r}, expected {low} to {high}")
+            is_inside = (values >= low - 1e-4) & (values <= high + 1e-4)  # false for NaN; tolerates rounding
+            if not is_inside.all():
+                raise ValueError(f"{name} contains {values[~is_inside].flat[0]!r}, expected {low} to {high}")
 
 
 def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
@@ -102,7 +101,7 @@ def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
 
 def make_content(
     titles: pa.Table,
-    places: Places,
+    map_titles: MapTitles,
     clustering: Path,
     facts: Mapping[str, str],
     settings: PublishSettings,
@@ -113,14 +112,14 @@ def make_content(
 
     Args:
         titles: Table of all titles of the corpus with COLUMNS, split and programme_kinds.
-        places: Positions and neighbours of the titles on the map.
+        map_titles: Positions and neighbours of the titles on the map.
         clustering: Clustering folder.
         facts: Figures in the page header, from label to text.
         settings: Settings of the stage publish.
         times: Airings of each title of the corpus: list columns "minutes" and "names" (of channels).
-        descriptions: Excerpts of descriptions, one per title of the corpus; () to show none.
+        descriptions: Excerpt of the description of each title; () for a map without descriptions.
     """
-    rows = places.shown
+    rows = map_titles.corpus_rows
     splits = np.array(titles["split"].to_pylist())
     columns = titles.select(COLUMNS).take(pa.array(rows))
     clusters, (subcluster_of, subclusters) = read_clusters(clustering), read_subclusters(clustering)
@@ -128,7 +127,7 @@ def make_content(
         heading=settings.heading,
         facts=facts,
         titles=columns["title"].to_pylist(),
-        xy=places.xy,
+        xy=map_titles.xy,
         categories=NameLists.from_column(columns["labels"]),
         channels=NameLists.from_column(columns["channels"]),
         airings=columns["airings"].to_numpy(),
@@ -138,38 +137,38 @@ def make_content(
         subclusters=np.asarray(subcluster_of)[rows],
         subcluster_names=[subcluster["name"] for subcluster in subclusters],
         subcluster_parents=[subcluster["parent"] for subcluster in subclusters],
-        neighbours=places.neighbours,
-        cosines=places.cosines.clip(-1, 1),
+        neighbours=map_titles.neighbours,
+        cosines=map_titles.cosines.clip(-1, 1),
         held_out=splits[rows] != "train",
         languages=columns["language"].to_pylist(),
         days=NameLists.from_column(columns["days"]),
         kinds=NameLists.from_column(titles["programme_kinds"].take(pa.array(rows))),
         times=AiringTimes.from_table(times.select(["minutes", "names"]).take(pa.array(rows))),
         descriptions=[descriptions[int(title)] for title in rows] if descriptions else (),
-        reasons=places.reasons,
-        fresh=places.fresh,
+        reasons=map_titles.reasons,
+        is_new=map_titles.is_new,
         cluster_colours=[cluster["colour"] for cluster in clusters],
     )
 
 
 def render_map(content: MapContent) -> str:
-    """Returns map.html as text, to be written as UTF-8; a map without titles shows a message."""
+    """Returns map.html as text, to be written as UTF-8. A map without titles shows a message."""
     scripts = [FOLDER / name for name in SCRIPTS]
     data = encode_content(content)
     return render_page(FOLDER / "map.html", content.heading, FOLDER / "map.css", data, scripts)
 
 
 def encode_content(content: MapContent) -> str:
-    """Encodes the content as JSON, which map_data.js reads, escaped for an HTML script element."""
+    """Encodes the content of the map as JSON for map_data.js, escaped for an HTML script element."""
     titles = len(content.titles)
-    indexed: dict[str, Any] = {
+    name_lists: dict[str, Any] = {
         **_pack_name_lists("category", "categories", content.categories),
         **_pack_name_lists("channel", "channels", content.channels),
         **_pack_name_lists("language", "languages", [(name,) if name else () for name in content.languages]),
         **_pack_name_lists("day", "days", content.days),
         **_pack_name_lists("kind", "kinds", content.kinds or [()] * titles),
     }
-    category_index = {name: index for index, name in enumerate(indexed["categoryNames"])}
+    category_index = {name: index for index, name in enumerate(name_lists["categoryNames"])}
     data = {
         "heading": content.heading,
         "facts": [[label, text] for label, text in content.facts.items()],
@@ -182,13 +181,13 @@ def encode_content(content: MapContent) -> str:
         "subclusters": _pack(content.subclusters, "<i4"),
         "subclusterNames": list(content.subcluster_names),
         "subclusterParents": list(content.subcluster_parents),
-        **indexed,
+        **name_lists,
         "times": _pack_times(content.times),
         "reasons": content.reasons and _pack_reasons(content.reasons),
-        "fresh": None if content.fresh is None else _pack(content.fresh, "<u1"),
+        "fresh": None if content.is_new is None else _pack(content.is_new, "<u1"),
         "clusterColours": list(content.cluster_colours),
         "neighbourCount": int(content.neighbours.shape[1]),
-        # Indices are stored plus one, 0 for none; two bytes suffice for up to 65,534 titles.
+        # index + 1 of each neighbour, 0 for a missing one; two bytes suffice for up to 65,534 titles
         "neighbours": _pack(content.neighbours.astype(np.int64) + 1, "<u2" if titles < 65_535 else "<u4"),
         "cosines": _pack(np.rint(content.cosines * 100), "<i1"),  # the card shows two decimals
         "descriptions": list(content.descriptions),
@@ -204,13 +203,17 @@ def _pack(values: np.ndarray | Sequence[int], dtype: str) -> dict[str, str]:
 
 
 def _pack_name_lists(singular: str, plural: str, rows: Sequence[Sequence[str]]) -> dict[str, object]:
-    """Packs lists of names as the distinct names, in order of appearance, and lists of their indices."""
+    """Packs lists of names, one list per title, under two keys.
+
+    The key ``{singular}Names`` has the distinct names in order of appearance, and the key ``plural`` the
+    lists as indices of these names.
+    """
     lists = (rows if isinstance(rows, NameLists) else NameLists.from_rows(rows)).distinct()
     return {f"{singular}Names": lists.names, plural: _pack_rows(lists.rows)}
 
 
 def _pack_reasons(reasons: Reasons) -> dict[str, object]:
-    """Packs the reasons why neighbours are similar."""
+    """Packs the reasons why neighbours are similar, with the names of the parts of titles."""
     _, neighbours, pairs = reasons.left.shape
     left, right = _pack(reasons.left, "<u1"), _pack(reasons.right, "<u1")
     shares = {"left": left, "right": right, "share": _pack(reasons.share, "<i1")}
@@ -219,16 +222,20 @@ def _pack_reasons(reasons: Reasons) -> dict[str, object]:
 
 
 def _pack_times(times: AiringTimes) -> dict[str, object]:
-    """Packs the times of airings as minutes since the first airing, and their channels."""
+    """Packs the times of airings, as minutes since the first airing of all titles, and the channels."""
     minutes, channels = times.minutes, times.channels
-    since = int(minutes.values.min()) if len(minutes.values) else 0
-    fields = _pack_rows(Ragged(minutes.offsets, minutes.values - since))
-    header = {"most": MAX_TIMES, "since": since, "minutes": fields}
-    return {**header, "channelNames": channels.names, "channels": _pack_rows(channels.rows)}
+    first_minute = int(minutes.values.min()) if len(minutes.values) else 0
+    return {
+        "most": MAX_TIMES,
+        "since": first_minute,
+        "minutes": _pack_rows(Ragged(minutes.offsets, minutes.values - first_minute)),
+        "channelNames": channels.names,
+        "channels": _pack_rows(channels.rows),
+    }
 
 
 def _pack_rows(rows: Ragged) -> dict[str, dict[str, str]]:
     """Packs rows of different lengths as lengths and concatenated values, both in the narrowest type."""
-    columns = {"lengths": rows.lengths, "values": rows.values}
-    types = {name: np.min_scalar_type(int(array.max(initial=0))).str[1:] for name, array in columns.items()}
-    return {name: _pack(array, "<" + types[name]) for name, array in columns.items()}
+    arrays = {"lengths": rows.lengths, "values": rows.values}
+    types = {name: np.min_scalar_type(int(array.max(initial=0))).str[1:] for name, array in arrays.items()}
+    return {name: _pack(array, "<" + types[name]) for name, array in arrays.items()}

@@ -1,8 +1,7 @@
-"""Writes and reads Layout artifacts: positions of titles on the map, and why neighbours are similar.
+"""Writes and reads Layout artifacts: the positions of titles on the map, and why neighbours are similar.
 
-These are the slowest parts of the map. They do not depend on clusters or scores, so a Layout is computed in
-parallel to the stages cluster and evaluate. For a large guide, this is done in another process
-(tasks/pool.py).
+Computing a Layout takes most of the time of the map. A Layout does not depend on clusters or scores, so it is
+computed in parallel to the stages cluster and evaluate, for a large guide in another process (tasks/pool.py).
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,23 +16,23 @@ from storage.arrays import open_array
 from storage.formats.corpus import open_corpus
 from storage.shapes import Bool, Float32, Int
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.publish.map.layout import NEAREST, compute_positions, principal_plane
+from tasks.publish.map.layout import MAX_LINKS, compute_positions, principal_plane
 from tasks.publish.map.reasons import Reasons, find_reasons
 
-PLACES = "places.parquet"  # file with the positions, from which the next layout starts
-MAX_EXPLAINED = 100_000  # maximum titles of a map that explains neighbours; a title takes 7 KB of memory
-REASONS = ("left", "right", "share")  # array fields of Reasons, each stored in NAME.npy
+POSITIONS_FILE = "places.parquet"  # file with the positions, from which the next layout starts
+MAX_EXPLAINED = 100_000  # maximum number of titles of a map with reasons, which take 7 KB per title
+REASON_ARRAYS = ("left", "right", "share")  # array fields of Reasons, which are stored in NAME.npy
 
 
 @dataclass(frozen=True)
-class Places:
-    """Titles on the map with positions and nearest titles. Arrays have one row per title on the map."""
+class MapTitles:
+    """Titles on the map with their positions and nearest titles. Arrays have one row per title on the map."""
 
-    shown: Int[np.ndarray, " titles"]  # row of each title in the corpus
+    corpus_rows: Int[np.ndarray, " titles"]  # row of each title in the corpus
     xy: Float32[np.ndarray, "titles 2"]  # positions, within [-1, 1]
     neighbours: Int[np.ndarray, "titles k"]  # map rows of the nearest titles, nearest first, padded with -1
     cosines: Float32[np.ndarray, "titles k"]  # cosine similarities of ``neighbours``
-    fresh: Bool[np.ndarray, " titles"] | None  # marks titles missing on the previous map; None without one
+    is_new: Bool[np.ndarray, " titles"] | None  # whether the previous map lacks the title; None without one
     reasons: Reasons | None  # why neighbours are similar; None for more than MAX_EXPLAINED titles
 
 
@@ -54,7 +53,7 @@ def write_layout(
         encoder: Folder of the title encoder.
         vectors: Vectors folder.
         nearest: NearestTitles folder.
-        neighbours: Number of neighbours per title whose similarity is explained.
+        neighbours: Number of neighbours per title whose similarity with the title is explained.
         seed: Seed of the layout.
         previous: Folder of the previous Layout, whose positions are the start; None if there is none.
         folder: Folder for the files.
@@ -69,9 +68,9 @@ def write_layout(
     shows = titles["show_key"].take(pa.array(rows)).combine_chunks()
     start_positions = None if previous is None else _previous_positions(previous, shows.to_pylist())
     map_rows = _map_rows(rows, len(splits))
-    graph, cosines = (open_array(nearest, name)[rows, :NEAREST] for name in ("graph", "graph_cosines"))
+    graph, cosines = (open_array(nearest, name)[rows, :MAX_LINKS] for name in ("graph", "graph_cosines"))
     links = map_rows[graph], cosines  # the same links as for clustering, so clusters form groups on the map
-    with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the interpreter lock
+    with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the global interpreter lock
         plane = principal_plane(title_vectors, rows)
         layout = pool.submit(compute_positions, plane, *links, seed=seed, previous=start_positions)
         if len(rows) <= MAX_EXPLAINED:
@@ -86,53 +85,54 @@ def write_layout(
                 title_encoder.bag.dense(corpus_files.sentences[rows], corpus_files.descriptions[rows]),
                 corpus_files.complete_tokens(rows),
             )
-            for name in REASONS:
+            for name in REASON_ARRAYS:
                 np.save(folder / f"{name}.npy", getattr(reasons, name))
             pq.write_table(pa.table({"words": reasons.words}), folder / "words.parquet")
         positions = layout.result()
-    table = {"title_id": rows.astype(np.int32), "show_key": shows, "x": positions[:, 0], "y": positions[:, 1]}
+    x, y = positions.T
+    columns = {"title_id": rows.astype(np.int32), "show_key": shows, "x": x, "y": y}
     if start_positions is not None:
-        table["fresh"] = np.isnan(start_positions[:, 0])
-    pq.write_table(pa.table(table), folder / PLACES)
+        columns["fresh"] = np.isnan(start_positions[:, 0])
+    pq.write_table(pa.table(columns), folder / POSITIONS_FILE)
     return len(rows)
 
 
-def read_places(layout: Path, nearest: Path, neighbours: int) -> Places:
-    """Reads the titles of a Layout artifact and, from a NearestTitles artifact, the nearest titles of each.
+def read_map_titles(layout: Path, nearest: Path, neighbours: int) -> MapTitles:
+    """Reads the titles on the map from a Layout folder, and their nearest titles from a NearestTitles folder.
 
     Args:
         layout: Layout folder.
         nearest: NearestTitles folder.
         neighbours: Number of nearest titles to read per title.
     """
-    table = pq.read_table(layout / PLACES)
-    title_rows = table["title_id"].to_numpy()
-    nearest_columns, reasons = open_array(nearest, "neighbours"), None
+    table = pq.read_table(layout / POSITIONS_FILE)
+    corpus_rows = table["title_id"].to_numpy()
+    nearest_rows, reasons = open_array(nearest, "neighbours"), None
     if (layout / "words.parquet").exists():
         words = pq.read_table(layout / "words.parquet")["words"].to_pylist()
-        reasons = Reasons(words, *(np.load(layout / f"{name}.npy") for name in REASONS))
-    return Places(
-        shown=title_rows,
+        reasons = Reasons(words, *(np.load(layout / f"{name}.npy") for name in REASON_ARRAYS))
+    return MapTitles(
+        corpus_rows=corpus_rows,
         xy=np.column_stack([table["x"], table["y"]]),
-        neighbours=_map_rows(title_rows, len(nearest_columns))[nearest_columns[title_rows, :neighbours]],
-        cosines=np.asarray(open_array(nearest, "similarities"))[title_rows, :neighbours],
-        fresh=table["fresh"].to_numpy() if "fresh" in table.column_names else None,
+        neighbours=_map_rows(corpus_rows, len(nearest_rows))[nearest_rows[corpus_rows, :neighbours]],
+        cosines=np.asarray(open_array(nearest, "similarities"))[corpus_rows, :neighbours],
+        is_new=table["fresh"].to_numpy() if "fresh" in table.column_names else None,
         reasons=reasons,
     )
 
 
-def _map_rows(title_rows: np.ndarray, titles: int) -> np.ndarray:
-    """Maps rows of the corpus to rows of the map: int32 [titles + 1], -1 for titles that are not shown.
+def _map_rows(corpus_rows: np.ndarray, titles: int) -> np.ndarray:
+    """Returns the row on the map of each title of the corpus, int32 (titles + 1,); -1 if not on the map.
 
-    The additional last entry is -1, so that the index -1, which means no neighbour, maps to -1.
+    The additional last entry is -1, so that the index -1, which means no neighbour, gives -1.
     """
-    rows = np.full(titles + 1, -1, dtype=np.int32)
-    rows[title_rows] = np.arange(len(title_rows))
-    return rows
+    map_rows = np.full(titles + 1, -1, dtype=np.int32)
+    map_rows[corpus_rows] = np.arange(len(corpus_rows))
+    return map_rows
 
 
 def _previous_positions(previous: Path, shows: list[str]) -> np.ndarray:
-    """Returns the position of each show in the previous Layout, float64 [shows, 2], or NaN for new shows."""
-    table = pq.read_table(previous / PLACES, columns=["show_key", "x", "y"]).to_pydict()
+    """Returns the position of each show in the previous Layout, float64 (shows, 2); NaN for new shows."""
+    table = pq.read_table(previous / POSITIONS_FILE, columns=["show_key", "x", "y"]).to_pydict()
     positions = dict(zip(table["show_key"], zip(table["x"], table["y"], strict=True), strict=True))
     return np.array([positions.get(show, (np.nan, np.nan)) for show in shows]).reshape(-1, 2)

@@ -1,9 +1,9 @@
-"""Explains why neighbouring titles are similar: finds the largest contributions to their cosine similarity.
+"""Explains why neighbouring titles are similar, by the largest contributions to their cosine similarity.
 
 The vector of a title is a sum of parts (tasks/search/parts.py): one per word, one for the meaning of the
-title (its sentence vector), and one per kind of airing context, such as channel or hour. The cosine is
-therefore a sum over pairs of parts. Only pairs of two words and pairs of the same other part are reasons; a
-pair of a word and a channel would be meaningless to readers.
+title (its sentence vector), and one per kind of airing context, such as channel or hour. Therefore, the
+cosine of two titles is a sum over pairs of parts. A reason is a pair of two words, or a pair of the same
+kind, such as the channels of both titles. A pair of a word and a channel would mean nothing to readers.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from storage.shapes import Int
 from tasks.compiled import compiled
 from tasks.encoder.bag import widen
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.search.parts import FORM, NON_WORD_PARTS, add_up_parts, parts_of
+from tasks.search.parts import FORM, NON_WORD_PARTS, add_up_parts, split_into_parts
 
 NEIGHBOURS = 5  # number of explained neighbours per title
-POSITIVE, NEGATIVE = 3, 1  # maximum number of pairs that increase the cosine, and that decrease it
-MIN_SHARE = 0.02  # minimum absolute contribution of a pair to a cosine
+POSITIVE, NEGATIVE = 3, 1  # maximum numbers of reasons that increase, and that decrease, a cosine
+MIN_SHARE = 0.02  # minimum absolute contribution of a reason to a cosine
 MAX_WORDS = 11  # maximum number of compared words per title
 PAIRS, OTHER_PARTS, FORM_INDEX = POSITIVE + NEGATIVE, len(NON_WORD_PARTS), NON_WORD_PARTS.index(FORM)
 _BLOCK = 4096  # titles per block; the parts of these titles and of their neighbours take 200 MB
@@ -29,14 +29,14 @@ _BLOCK = 4096  # titles per block; the parts of these titles and of their neighb
 
 @dataclass(frozen=True)
 class Reasons:
-    """Reasons why neighbouring titles are similar: pairs of parts of their vectors with the largest products.
+    """Reasons why neighbouring titles are similar: pairs of parts that contribute most to the cosine.
 
-    The parts of a title are its words, followed by the parts in NON_WORD_PARTS.
+    The parts of a title are its words, followed by NON_WORD_PARTS. Arrays are (titles, neighbours, PAIRS).
     """
 
     words: list[list[str]]  # words of each title
-    left: np.ndarray  # uint8, part of the title, counted from 1; 0 for no pair
-    right: np.ndarray  # uint8, part of the neighbour, counted from 1; 0 for no pair
+    left: np.ndarray  # uint8, number of the part of the title, from 1; 0 for a missing reason
+    right: np.ndarray  # uint8, number of the part of the neighbour, from 1; 0 for a missing reason
     share: np.ndarray  # int8, contribution to the cosine in hundredths: POSITIVE descending, then NEGATIVE
 
 
@@ -54,12 +54,12 @@ def find_reasons(
         encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
         neighbours: Indices of the nearest titles of each title, padded with -1.
-        contexts, dense, token_ids: Arguments of the function ``parts_of``.
+        contexts, dense, token_ids: As in ``split_into_parts``.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
-    words, parts, norms = _all_parts(encoder, raw_titles, contexts, dense, token_ids)
-    counts = np.array([len(title_words) for title_words in words], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(counts + len(NON_WORD_PARTS))])
+    words, parts, norms = _compute_parts(encoder, raw_titles, contexts, dense, token_ids)
+    word_counts = np.array([len(title_words) for title_words in words], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(word_counts + OTHER_PARTS)])
     neighbours = neighbours[:, :NEIGHBOURS]
     shape = (*neighbours.shape, PAIRS)
     left, right, share = (np.zeros(shape, dtype=dtype) for dtype in (np.uint8, np.uint8, np.int8))
@@ -67,10 +67,10 @@ def find_reasons(
         block = slice(start, start + _BLOCK)
         ids = neighbours[block]
         used_titles = np.union1d(np.arange(start, start + len(ids)), ids[ids >= 0])
-        lengths = counts[used_titles] + len(NON_WORD_PARTS)
+        lengths = word_counts[used_titles] + OTHER_PARTS
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used_titles] - ends + lengths, lengths) + np.arange(ends[-1])
-        inputs = widen(parts[rows]), ends - lengths, counts[used_titles], norms[used_titles]
+        inputs = widen(parts[rows]), ends - lengths, word_counts[used_titles], norms[used_titles]
         titles = np.searchsorted(used_titles, np.arange(start, start + len(ids)))
         ids = np.where(ids < 0, -1, np.searchsorted(used_titles, ids))
         outputs = left[block], right[block], share[block]
@@ -89,18 +89,18 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
     right: np.ndarray,
     share: np.ndarray,
 ) -> None:
-    """Writes the largest pairs into ``left``, ``right`` and ``share``, arrays [titles, neighbours, PAIRS].
+    """Writes the pairs with the largest contributions into ``left``, ``right`` and ``share``.
 
     A pair consists of two words, or of the same part of both titles, such as the channel (except FORM).
 
     Args:
-        parts: Vectors of all parts, [parts, dim]; the words of a title precede its other parts.
+        parts: Vectors of the parts of all titles, (parts, dim); the words of a title precede its other parts.
         begins: Index of the first part of each title.
         words: Number of words of each title.
         norms: Norm of the vector of each title.
         titles: Titles to explain.
-        neighbours: Neighbours of ``titles``, [titles, neighbours], padded with -1.
-        left, right, share: Outputs, the fields of Reasons.
+        neighbours: Neighbours of ``titles``, (titles, neighbours), padded with -1.
+        left, right, share: Fields of Reasons, which the function writes.
     """
     values, lefts, rights = np.empty(PAIRS, np.float32), np.empty(PAIRS, np.uint8), np.empty(PAIRS, np.uint8)
     for row, title in enumerate(titles):
@@ -133,18 +133,18 @@ def _find_pairs(  # compiled by numba: a single function of arrays and numbers
                 share[row, column, rank] = round(min(max(values[rank] * 100, -127), 127))
 
 
-def _all_parts(
+def _compute_parts(
     encoder: TitleEncoder,
     raw_titles: Sequence[str],
     contexts: Sequence[Sequence[str]],
     dense: np.ndarray | None,
     token_ids: Ragged | None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
-    """Returns words, parts and norms of all titles.
+    """Computes the parts of all titles in blocks.
 
     Returns:
-        The first MAX_WORDS words of each title; the float16 vectors of these words and of NON_WORD_PARTS,
-        [parts, dim]; and the norm of each title's vector, including words beyond MAX_WORDS.
+        The first MAX_WORDS words of each title; the vectors of these words and of NON_WORD_PARTS, float16
+        (parts, dim); and the norm of the vector of each title, including the words beyond MAX_WORDS.
     """
     words: list[list[str]] = []
     parts, norms = [], []
@@ -152,12 +152,15 @@ def _all_parts(
         block = slice(start, start + _BLOCK)
         block_dense = None if dense is None else dense[block]
         ids = None if token_ids is None else token_ids.between(start, min(start + _BLOCK, len(token_ids)))
-        part_names, offsets, matrix = parts_of(encoder, raw_titles[block], contexts[block], block_dense, ids)
+        part_names, offsets, matrix = split_into_parts(
+            encoder, raw_titles[block], contexts[block], block_dense, ids
+        )
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         lengths = np.diff(offsets)
-        index = np.arange(len(matrix)) - np.repeat(offsets[:-1], lengths)
-        is_used = (index < MAX_WORDS) | (index >= np.repeat(lengths - len(NON_WORD_PARTS), lengths))
-        # torch converts to float16 in a ninth of NumPy's time
+        position_in_title = np.arange(len(matrix)) - np.repeat(offsets[:-1], lengths)
+        is_other_part = position_in_title >= np.repeat(lengths - OTHER_PARTS, lengths)
+        is_used = (position_in_title < MAX_WORDS) | is_other_part
+        # torch converts to float16 in a ninth of the time of NumPy
         parts.append(torch.from_numpy(matrix[is_used]).half().numpy())
-        words += [title_names[: -len(NON_WORD_PARTS)][:MAX_WORDS] for title_names in part_names]
+        words += [title_parts[:-OTHER_PARTS][:MAX_WORDS] for title_parts in part_names]
     return words, np.concatenate(parts), np.concatenate(norms)

@@ -12,7 +12,7 @@ from storage.artifacts import Corpus, Guide
 from tasks.publish.report import markdown_cell, markdown_table
 from tasks.scoring.protocols import PROTOCOLS
 
-MAX_FEEDS, MAX_LANGUAGES = 10, 5  # maximum numbers of listed feeds and languages
+MAX_FEEDS, MAX_LANGUAGES = 10, 5  # maximum numbers of feeds and of languages in the card
 SHOWN_DIGITS = 12  # number of hexadecimal digits of a digest that the card shows
 
 
@@ -30,12 +30,12 @@ def model_card(
     Args:
         guide: Guide of the run.
         corpus: Corpus of the run.
-        feeds: Rows with source, content_digest and stored (number of stored programmes), one each time that a
-            feed was read, in the order of reading.
+        feeds: Rows of feeds.parquet in the order in which feeds were read. A feed that was read several times
+            has several rows.
         span: Start times of the first and the last programme, UTC.
         languages: Language code of each title; "" if unknown.
         scores: Content of scores.json.
-        oov_share: Share of held-out titles with a word that no training title has.
+        oov_share: Share of held-out titles with a word that no training title contains.
     """
     counts = corpus.counts
     sources: dict[str, list[Mapping[str, Any]]] = {}
@@ -46,10 +46,10 @@ def model_card(
         feed_lines.append(f"- … and {len(sources) - MAX_FEEDS:,} more")
     language_counts = Counter(filter(None, languages)).most_common(MAX_LANGUAGES)
     shares = ", ".join(f"{name} {count / len(languages):.0%}" for name, count in language_counts)
-    forms = {name: protocol["title_only"] for name, protocol in scores["protocols"].items()}
-    unseen = forms["unseen_title"].get("knn_oov", {}).get("accuracy")
+    title_only_scores = {name: protocol["title_only"] for name, protocol in scores["protocols"].items()}
+    accuracy = title_only_scores["unseen_title"].get("knn_oov", {}).get("accuracy")
     oov_accuracy = (
-        f"; on the unseen titles among them, accuracy is {unseen:.3f}" if unseen is not None else ""
+        f"; on the unseen titles among them, accuracy is {accuracy:.3f}" if accuracy is not None else ""
     )
     header = ("held out, title alone", "titles", "accuracy", "95 %", "precision at k", "MRR")
     lines = [
@@ -62,7 +62,7 @@ def model_card(
         "",
         *feed_lines,
         *markdown_table(
-            header, [_score_row(name.capitalize(), forms[key]) for key, name in PROTOCOLS.items()]
+            header, [_score_row(name.capitalize(), title_only_scores[key]) for key, name in PROTOCOLS.items()]
         ),
         "",
         "Limits:",
@@ -78,7 +78,7 @@ def model_card(
 
 
 def _feed_line(source: str, imports: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a Markdown list item about a feed, which was read once or several times."""
+    """Returns a Markdown list item about a feed; ``imports`` are the rows of its readings."""
     programmes = sum(row["stored"] for row in imports)
     digest = imports[-1]["content_digest"][:SHOWN_DIGITS]
     text = f"- `{source}`: {programmes:,} programmes, content `{digest}`"
@@ -86,7 +86,7 @@ def _feed_line(source: str, imports: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _score_row(title: str, score: Mapping[str, Any]) -> list[object]:
-    """Returns a table row with the scores of the k-NN on one held-out set."""
+    """Returns a table row with the scores of the k-NN on a held-out set."""
     knn = score.get("knn", {})
     bounds = (knn.get("ci95") or {}).get("accuracy")
     interval = " to ".join(map(markdown_cell, bounds)) if bounds else None

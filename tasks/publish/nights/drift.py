@@ -2,8 +2,8 @@
 
 Distributions are compared by the Jensen–Shannon divergence in bits, which is 0 for equal and 1 for disjoint
 distributions (Lin, *Divergence measures based on the Shannon entropy*, 1991, equation 4.1 with equal
-weights). The nearest neighbours of a title are searched only among titles that both runs contain, so that new
-titles do not displace old neighbours.
+weights). The nearest neighbours of a title are searched only among titles of both runs, so that new titles
+have no influence.
 """
 
 from collections import Counter
@@ -21,52 +21,52 @@ from storage.formats.vocabulary import NEXT_PERIOD, UNSEEN_SHOW, UNSEEN_TITLE
 from storage.shapes import Float32
 from tasks.neighbours.similarity import top_neighbours
 
-NEAREST = 10  # compared neighbours per title
+NEAREST = 10  # number of compared neighbours per title
 MAX_QUERIES = 2_000  # titles whose neighbours are compared
 MAX_CANDIDATES = 20_000  # titles among which neighbours are searched
-Counts = Mapping[str, int]  # number of occurrences by name of a word or category
+Counts = Mapping[str, int]  # number of occurrences by word or category
 
 
 def oov_share(corpus: OpenCorpus) -> float:
-    """Returns the share of held-out titles of a corpus that contain a word of no training title."""
+    """Returns the share of held-out titles of a corpus with a word that no training title contains."""
     is_held_out = np.isin(corpus.split, (UNSEEN_TITLE, UNSEEN_SHOW, NEXT_PERIOD))
     return float(corpus.oov[is_held_out].mean()) if is_held_out.any() else 0.0
 
 
 def measure_drift(previous_model: Path, current_model: Path) -> dict[str, float]:
-    """Returns the drift metrics between two Model folders by name.
+    """Returns the metrics of the drift between two Model folders, by name.
 
     The metric ``neighbours_stayed`` is missing if the models have fewer than eleven titles in common.
 
     Args:
-        previous_model: Folder of the previous run's Model.
-        current_model: Folder of this run's Model.
+        previous_model: Folder of the Model of the previous run.
+        current_model: Folder of the Model of this run.
     """
-    words = [_word_counts(folder) for folder in (previous_model, current_model)]
-    titles = [
+    previous_words, current_words = _word_counts(previous_model), _word_counts(current_model)
+    previous_titles, current_titles = (
         pq.read_table(folder / "titles.parquet", columns=["raw_title", "labels"])
         for folder in (previous_model, current_model)
-    ]
+    )
     metrics = {
-        "vocabulary_distance": divergence(*words),
-        "new_words": missing_share(words[1], words[0]),
-        "gone_words": missing_share(words[0], words[1]),
-        "category_distance": divergence(*map(_categories, titles)),
+        "vocabulary_distance": divergence(previous_words, current_words),
+        "new_words": missing_share(current_words, previous_words),
+        "gone_words": missing_share(previous_words, current_words),
+        "category_distance": divergence(_category_counts(previous_titles), _category_counts(current_titles)),
     }
-    rows = pc.index_in(titles[1]["raw_title"], value_set=titles[0]["raw_title"])  # pyright: ignore[reportAttributeAccessIssue]
+    rows = pc.index_in(current_titles["raw_title"], value_set=previous_titles["raw_title"])  # pyright: ignore[reportAttributeAccessIssue]
     previous_rows = rows.combine_chunks().fill_null(-1).to_numpy()
-    rows = np.flatnonzero(previous_rows >= 0)
-    metrics["new_titles"] = 1 - len(rows) / max(1, len(previous_rows))
-    metrics["gone_titles"] = 1 - len(rows) / max(1, len(titles[0]))
-    rows = rows[np.linspace(0, len(rows) - 1, min(MAX_CANDIDATES, len(rows))).astype(int)]
-    vectors = [open_similarity(folder) for folder in (previous_model, current_model)]
+    common_rows = np.flatnonzero(previous_rows >= 0)
+    metrics["new_titles"] = 1 - len(common_rows) / max(1, len(current_titles))
+    metrics["gone_titles"] = 1 - len(common_rows) / max(1, len(previous_titles))
+    sample = np.linspace(0, len(common_rows) - 1, min(MAX_CANDIDATES, len(common_rows))).astype(int)
+    rows = common_rows[sample]
     if len(rows) > NEAREST:
-        overlap = (
-            1.0
-            if previous_model == current_model
-            else neighbour_overlap(vectors[0][previous_rows[rows]], vectors[1][rows])
-        )
-        metrics["neighbours_stayed"] = overlap
+        metrics["neighbours_stayed"] = 1.0
+        if previous_model != current_model:
+            previous_vectors = open_similarity(previous_model)[previous_rows[rows]]
+            metrics["neighbours_stayed"] = neighbour_overlap(
+                previous_vectors, open_similarity(current_model)[rows]
+            )
     return metrics
 
 
@@ -93,26 +93,28 @@ def neighbour_overlap(
     previous_vectors: Float32[np.ndarray, "titles dim_before"],
     current_vectors: Float32[np.ndarray, "titles dim"],
 ) -> float:
-    """Returns the mean share of the ten nearest titles of a title that stayed the same.
+    """Returns the mean share of the ten previous neighbours of a title that are still among the ten nearest.
 
-    The mean is over at most MAX_QUERIES titles.
+    The mean is over a sample of at most MAX_QUERIES titles.
 
     Args:
-        previous_vectors: Vectors of the previous model.
-        current_vectors: Vectors of the current model; row i is the title of row i of ``previous_vectors``.
+        previous_vectors: Vectors of titles by the previous model.
+        current_vectors: Vectors of the same titles by the current model.
     """
     queries = np.linspace(0, len(current_vectors) - 1, min(MAX_QUERIES, len(current_vectors))).astype(int)
-    old_ids, new_ids = (_nearest_rows(vectors, queries) for vectors in (previous_vectors, current_vectors))
+    neighbours = zip(
+        _nearest_rows(previous_vectors, queries), _nearest_rows(current_vectors, queries), strict=True
+    )
     shares = [
-        np.isin(old_row[old_row >= 0], new_row).mean()
-        for old_row, new_row in zip(old_ids, new_ids, strict=True)
-        if (old_row >= 0).any()
+        np.isin(previous_rows[previous_rows >= 0], current_rows).mean()
+        for previous_rows, current_rows in neighbours
+        if (previous_rows >= 0).any()
     ]
     return float(np.mean(shares)) if shares else 0.0
 
 
 def _nearest_rows(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the ten nearest other rows of each row in ``queries``, int64 [queries, 10], padded with -1."""
+    """Returns the ten nearest other rows of each row in ``queries``, int64 (queries, 10), padded with -1."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     ids, _ = top_neighbours(vectors[queries], vectors, NEAREST + 1)
     other_columns = np.argsort(ids == queries[:, None], axis=1, kind="stable")[:, :NEAREST]
@@ -120,12 +122,12 @@ def _nearest_rows(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 def _word_counts(model: Path) -> Counter[str]:
-    """Returns the number of occurrences of each word in a Model folder."""
+    """Reads from a Model folder the number of occurrences of each word in training titles."""
     table = pq.read_table(model / "tokens.parquet", columns=["kind", "token", "term_frequency"])
     words = table.filter(pc.field("kind") == "word")
     return Counter(dict(zip(words["token"].to_pylist(), words["term_frequency"].to_pylist(), strict=True)))
 
 
-def _categories(titles: pa.Table) -> Counter[str]:
-    """Returns the number of titles of each category."""
+def _category_counts(titles: pa.Table) -> Counter[str]:
+    """Returns the number of titles in each category."""
     return Counter(label for labels in titles["labels"].to_pylist() for label in labels)

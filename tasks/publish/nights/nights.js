@@ -2,6 +2,7 @@ const { nights, metrics, shown } = JSON.parse(document.getElementById("data").te
 const names = Object.keys(metrics), labels = new Map(shown.map(([name, text]) => [name, text]));
 const byId = (id) => document.getElementById(id);
 
+// Creates an element of HTML or SVG.
 function make(tag, attributes = {}, text = "") {
   const svg = ["svg", "path", "line", "circle", "rect", "text", "title"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -10,6 +11,7 @@ function make(tag, attributes = {}, text = "") {
   return element;
 }
 
+// Formats a metric for reading; "–" if it is missing.
 function format(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -22,13 +24,14 @@ function ticks(low, high) {
   const span = high - low || Math.abs(high) || 1, raw = span / 4, ten = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * ten).find((candidate) => candidate >= raw);
   const first = Math.floor(low / step) * step, marks = [];
-  for (let at = first; marks.length < 8; at += step) {
-    marks.push(+at.toPrecision(10));
-    if (at >= high - step / 1e6) break;
+  for (let mark = first; marks.length < 8; mark += step) {
+    marks.push(+mark.toPrecision(10));
+    if (mark >= high - step / 1e6) break;
   }
   return marks.length > 1 ? marks : [first, first + step];
 }
 
+// Draws the chart of a metric; only the large chart has axes, promotions as lines, and tooltips.
 function draw(values, width, height, large) {
   const chart = make("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img" });
   const present = values.filter((value) => value !== null);
@@ -44,49 +47,51 @@ function draw(values, width, height, large) {
       chart.append(make("text", { x: left - 8, y: y(mark) + 4, "text-anchor": "end" }, format(mark)));
     }
     const every = Math.ceil(nights.length / Math.max(1, Math.floor((right - left) / 90)));
-    nights.forEach((night, at) => {
-      if (at % every === 0) chart.append(make("text", { x: x(at), y: height - 6, "text-anchor": "middle" }, night.at.slice(5, 10)));
+    nights.forEach((night, index) => {
+      if (index % every === 0) chart.append(make("text", { x: x(index), y: height - 6, "text-anchor": "middle" }, night.at.slice(5, 10)));
     });
-    nights.forEach((night, at) => {
+    nights.forEach((night, index) => {
       if (!night.promoted) return;
-      chart.append(make("line", { class: "move", x1: x(at), x2: x(at), y1: top - 6, y2: bottom }));
-      chart.append(make("text", { x: x(at), y: top - 10, "text-anchor": "middle" }, `v${night.version}`));
+      chart.append(make("line", { class: "move", x1: x(index), x2: x(index), y1: top - 6, y2: bottom }));
+      chart.append(make("text", { x: x(index), y: top - 10, "text-anchor": "middle" }, `v${night.version}`));
     });
   }
   let path = "", down = false; // a night without the metric leaves a gap
-  values.forEach((value, at) => {
-    if (value !== null) path += `${down ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+  values.forEach((value, index) => {
+    if (value !== null) path += `${down ? "L" : "M"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
     down = value !== null;
   });
   chart.append(make("path", { class: "line", d: path }));
-  values.forEach((value, at) => {
-    if (value === null || !(large || nights[at].promoted || at === nights.length - 1)) return;
-    const size = large ? 4.5 : 3.2, place = `${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-    if (nights[at].promoted) {
+  values.forEach((value, index) => {
+    if (value === null || !(large || nights[index].promoted || index === nights.length - 1)) return;
+    const size = large ? 4.5 : 3.2, place = `${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
+    if (nights[index].promoted) {
       const d = size * 1.35;
       chart.append(make("path", { class: "promotion", d: `M${place}m0 ${-d}l${d} ${d}l${-d} ${d}l${-d} ${-d}Z` }));
-    } else chart.append(make("circle", { class: "night", cx: x(at), cy: y(value), r: size }));
+    } else chart.append(make("circle", { class: "night", cx: x(index), cy: y(value), r: size }));
   });
-  if (large) nights.forEach((night, at) => {
+  if (large) nights.forEach((night, index) => {
     const wide = nights.length > 1 ? step : right - left;
-    const hit = make("rect", { class: "hit", x: x(at) - wide / 2, y: top, width: wide, height: bottom - top, tabindex: 0 });
-    const text = `${night.at} UTC: ${format(values[at])}${night.promoted ? `, version ${night.version} promoted` : ""}`;
+    const hit = make("rect", { class: "hit", x: x(index) - wide / 2, y: top, width: wide, height: bottom - top, tabindex: 0 });
+    const text = `${night.at} UTC: ${format(values[index])}${night.promoted ? `, version ${night.version} promoted` : ""}`;
     hit.append(make("title", {}, text));
-    hit.addEventListener("pointerenter", () => describe(at));
-    hit.addEventListener("focus", () => describe(at));
+    hit.addEventListener("pointerenter", () => describe(index));
+    hit.addEventListener("focus", () => describe(index));
     chart.append(hit);
   });
   return chart;
 }
 
-function describe(at) {
-  const night = nights[at], value = metrics[chosen]?.[at];
+// Shows the metric and the gate decision of a night below the large chart.
+function describe(index) {
+  const night = nights[index], value = metrics[chosen]?.[index];
   const verdict = night.promoted ? `version ${night.version} promoted: ${night.reason}` : night.reason;
   byId("status").textContent = `${night.at} UTC, ${night.name}: ${format(value)}. ${verdict}`;
 }
 
 let chosen = shown.length ? shown[0][0] : names[0];
 
+// Shows a metric in the large chart.
 function choose(name) {
   chosen = name;
   byId("metric").value = name;
@@ -96,6 +101,7 @@ function choose(name) {
   describe(nights.length - 1);
 }
 
+// Returns the card of a metric with its last value, the change since the night before, and a small chart.
 function card([name, text, better]) {
   const values = metrics[name], last = values.at(-1), before = values.at(-2);
   const box = make("button", { class: "card panel", type: "button", "data-name": name, "aria-pressed": "false" });
@@ -120,10 +126,10 @@ if (nights.length) {
     byId("metric").append(group);
   }
   byId("small").append(...shown.map(card));
-  for (let at = nights.length - 1; at >= 0; at -= 1) {
-    const night = nights[at], row = make("tr"), version = make("td", {}, night.version);
+  for (let index = nights.length - 1; index >= 0; index -= 1) {
+    const night = nights[index], row = make("tr"), version = make("td", {}, night.version);
     if (night.promoted) version.append(make("span", { class: "badge" }, "promoted"));
-    row.append(make("td", {}, night.at), make("td", { dir: "auto" }, night.name), version, make("td", {}, format(quality[at])), make("td", {}, night.reason));
+    row.append(make("td", {}, night.at), make("td", { dir: "auto" }, night.name), version, make("td", {}, format(quality[index])), make("td", {}, night.reason));
     byId("rows").append(row);
   }
   byId("metric").addEventListener("change", (event) => choose(event.target.value));

@@ -1,4 +1,4 @@
-"""Renders nights.html, which shows the metrics of the last nightly runs, and which models were promoted."""
+"""Renders nights.html, which shows the metrics of the last nightly runs and which models were promoted."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from storage.tracking.nights import SECONDS_METRIC, Night
 from tasks.pages import encode_data, render_page
 
 FOLDER = Path(__file__).parent
-CHARTS = {  # small charts by metric: label, and whether larger values are better (None: neither is better)
+CHARTS = {  # small charts by metric: label, and whether larger values are better (None: neutral)
     "at_a_glance/quality": ("Quality, which the gate compares", True),
     "at_a_glance/precision_at_k": ("Precision at k, unseen titles", True),
     "at_a_glance/accuracy_unseen_show": ("Accuracy, unseen franchises", True),
@@ -27,16 +27,21 @@ CHARTS = {  # small charts by metric: label, and whether larger values are bette
 
 
 def promotion_flags(nights: Sequence[Night]) -> list[bool]:
-    """Returns for each nightly run, oldest first, whether its model replaced the served model."""
-    flags, serving = [], ""
+    """Returns, for each nightly run (oldest first), whether its model replaced the served model."""
+    flags, served_version = [], ""
     for night in nights:
-        flags.append(night.champion and night.version != serving)
-        serving = night.version if night.champion else serving
+        flags.append(night.champion and night.version != served_version)
+        served_version = night.version if night.champion else served_version
     return flags
 
 
 def render_nights(nights: Sequence[Night], heading: str) -> str:
-    """Returns nights.html as text, to be written as UTF-8; ``nights`` are sorted from oldest to newest."""
+    """Returns nights.html as text, to be written as UTF-8.
+
+    Args:
+        nights: Nightly runs, which must be sorted from oldest to newest.
+        heading: Heading of the page.
+    """
     names = sorted({name for night in nights for name in night.metrics})
     metrics = {name: [_json_number(night.metrics.get(name)) for night in nights] for name in names}
     rows: list[dict[str, Any]] = [

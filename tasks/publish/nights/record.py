@@ -1,4 +1,4 @@
-"""Logs the data drift and the model card of a nightly run, and updates nights.html, a page of recent runs."""
+"""Logs the drift and the model card of a nightly run, and updates nights.html, the page of recent runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,16 +7,15 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from storage.artifacts import Corpus, Guide, Model
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
 from storage.json_file import write_text
 from storage.tracking import Registry, Tracking
 from storage.tracking.nights import read_nights
+from tasks.publish.inputs import ReportInputs
 from tasks.publish.nights.card import model_card
 from tasks.publish.nights.drift import measure_drift, oov_share
 from tasks.publish.nights.page import render_nights
-from tasks.publish.report import Verdict
 
 PAGE = "nights.html"  # file in the home with the last 30 nightly runs
 
@@ -24,35 +23,29 @@ PAGE = "nights.html"  # file in the home with the last 30 nightly runs
 def record_night(
     home: str,
     run: str,
-    guide: Guide,
-    corpus: Corpus,
-    model: Model,
-    verdict: Verdict,
+    inputs: ReportInputs,
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],
-    last_model: str,
 ) -> None:
-    """Logs drift metrics and the model card of a run to MLflow, and writes nights.html with the last runs.
+    """Logs drift metrics and the model card of a run to MLflow, and writes nights.html with recent runs.
 
     Args:
         home: Folder of the home.
         run: Id of the MLflow run.
-        guide: Guide of the run.
-        corpus: Corpus of the run.
-        model: Model of the run.
-        verdict: Decision whether the model is promoted.
+        inputs: Artifacts of the run, the decision about its model, and the model of the previous run.
         feeds: Rows of feeds.parquet.
         scores: Content of scores.json.
-        last_model: Folder of the previous run's Model; "" without a previous run.
     """
     workspace, tracking = Workspace(home), Tracking(home)
-    folder = workspace.folder
-    drift = measure_drift(Path(last_model), folder(model)) if last_model else {}
-    drift["oov_share"] = oov_share(open_corpus(folder(corpus)))
+    guide, corpus, verdict = inputs.guide, inputs.corpus, inputs.verdict
+    model_folder, previous_model = workspace.folder(inputs.model), inputs.previous_night.model_folder
+    drift = measure_drift(Path(previous_model), model_folder) if previous_model else {}
+    drift["oov_share"] = oov_share(open_corpus(workspace.folder(corpus)))
     tracking.log_progress(run, 0, {f"drift/{name}": value for name, value in drift.items()})
-    starts = pc.min_max(pq.read_table(folder(guide) / "programmes.parquet", columns=["start"])["start"])  # pyright: ignore[reportAttributeAccessIssue]
+    programmes = pq.read_table(workspace.folder(guide) / "programmes.parquet", columns=["start"])
+    starts = pc.min_max(programmes["start"])  # pyright: ignore[reportAttributeAccessIssue]
     span = starts["min"].as_py(), starts["max"].as_py()
-    languages = pq.read_table(folder(model) / "titles.parquet", columns=["language"])["language"].to_pylist()
+    languages = pq.read_table(model_folder / "titles.parquet", columns=["language"])["language"].to_pylist()
     card = model_card(guide, corpus, feeds, span, languages, scores, drift["oov_share"])
     tracking.log_text(run, card, "model_card.md")
     Registry(home, name=verdict.name).add_card(verdict.version, card)

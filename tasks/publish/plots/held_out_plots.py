@@ -1,7 +1,7 @@
-"""Draws plots of held-out titles: precision by rarest word, accuracy by category, k-NN and hyperplanes.
+"""Draws plots of held-out titles: precision by rarest word, accuracy by category, k-NN against hyperplanes.
 
 k-NN is compared with a linear classifier on the same vectors, which has one hyperplane per category. A
-hyperplane is fitted by ridge regression to 1 for titles of the category and to −1 for all others.
+hyperplane is fitted by ridge regression to 1 for titles of the category and to −1 for all other titles.
 
 References: Rifkin, Yeo, Poggio, Regularized least-squares classification, 2003.
 """
@@ -22,15 +22,14 @@ from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, predict_labels
 from tasks.text.words import WORD
 
 PROTOCOL_COLOURS = {"unseen_title": BLUE, "unseen_show": ORANGE, "next_period": GREEN}
-MAX_CATEGORIES = 25  # maximum number of plotted categories
+MAX_CATEGORIES = 25  # maximum number of categories in a plot
 ROW_PIXELS = 26  # height of a bar with its margin
 LABELS_OUTSIDE = {"textposition": "outside", "cliponaxis": False}  # writes labels next to bars
 RIDGE = 1.0  # penalty of the ridge regression
-NEIGHBOURS = 10  # voting neighbours
-BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)  # lowest number of training titles of each bin
+NEIGHBOURS = 10  # number of neighbours that vote
+BIN_STARTS = (0, 1, 2, 3, 5, 10, 20, 50, 100)  # lowest number of training titles in each bin
 BIN_NAMES = ("unseen", "1", "2", "3–4", "5–9", "10–19", "20–49", "50–99", "100 or more")
-# whether k-NN is correct, whether the hyperplane is correct, name, colour, symbol
-OUTCOMES = (
+OUTCOMES = (  # whether k-NN is correct, whether the hyperplane is correct, name, colour, symbol
     (True, True, "both correct", GREY, "circle"),
     (False, False, "both wrong", MUTED, "x"),
     (True, False, "only k-NN correct", BLUE, "diamond"),
@@ -40,7 +39,7 @@ OUTCOMES = (
 
 @dataclass(frozen=True)
 class ComparedPredictions:
-    """Predictions of k-NN and of hyperplanes for the same held-out titles, with one array entry per title."""
+    """Predictions of k-NN and of hyperplanes for the same held-out titles. Arrays have an entry per title."""
 
     knn: np.ndarray  # int64, id of the label that k-NN predicts
     plane: np.ndarray  # int64, id of the label whose hyperplane has the largest value
@@ -48,7 +47,9 @@ class ComparedPredictions:
     plane_correct: np.ndarray  # bool, whether ``plane`` is a label of the title
 
 
-def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
+def rarest_word_counts(
+    corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]
+) -> Int[np.ndarray, " queries"]:
     """Returns the number of training titles that contain the rarest word of each title; -1 without words."""
     no_word, frequency = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
     for block in row_blocks(len(corpus)):
@@ -66,7 +67,7 @@ def rarest_words(corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]) -> Int
 def _distinct_words(
     corpus: OpenCorpus, titles: Int[np.ndarray, " titles"]
 ) -> tuple[Int[np.ndarray, " words"], Int[np.ndarray, " words"]]:
-    """Returns the distinct pairs (index in ``titles``, token id of a word) as two arrays."""
+    """Returns the distinct pairs of an index in ``titles`` and the token id of a word, as two arrays."""
     count, tokens = max(len(corpus.kinds), 1), corpus.tokens.take(titles)
     is_word = corpus.kinds[tokens.values] == WORD
     return np.divmod(
@@ -74,7 +75,7 @@ def _distinct_words(
     )
 
 
-def predict_both(
+def predict_with_both_classifiers(
     corpus: OpenCorpus, vectors: Float[np.ndarray, "titles dim"], queries: Int[np.ndarray, " queries"]
 ) -> ComparedPredictions:
     """Predicts the categories of labelled held-out titles by k-NN and by hyperplanes.
@@ -103,12 +104,12 @@ def plot_precision_by_rarest_word(
     """Draws the mean precision at k of held-out titles, grouped by the frequency of their rarest word.
 
     Args:
-        rarest: Result of ``rarest_words``; titles without words (-1) are omitted.
+        rarest: Result of ``rarest_word_counts``; titles without words (-1) are omitted.
         precision: Precision at k of each title; titles with NaN are omitted.
     """
     xaxis = {"title": "training titles with the rarest word", "type": "category"}
     yaxis = {"title": "mean precision at k", "range": [0, 1]}
-    figure = make_figure("Precision@10 by the rarest word of a title", 380, xaxis, yaxis)
+    figure = make_figure("Precision at k by the rarest word of a title", 380, xaxis, yaxis)
     is_scored = (rarest >= 0) & ~np.isnan(precision)
     bins = np.searchsorted(BIN_STARTS, rarest[is_scored], side="right") - 1
     by_bin = {name: precision[is_scored][bins == number] for number, name in enumerate(BIN_NAMES)}
@@ -120,21 +121,21 @@ def plot_precision_by_rarest_word(
     return figure if shown_bins else show_message(figure, "No held-out title has a word and a category.")
 
 
-def plot_borders(
+def plot_disagreement(
     titles: Sequence[str],
     xy: Float[np.ndarray, "queries 2"],
     labels: Sequence[Sequence[str]],
     label_names: Sequence[str],
     predictions: ComparedPredictions,
 ) -> go.Figure:
-    """Draws held-out titles on the map, coloured by which classifier (k-NN, hyperplanes) is correct.
+    """Draws held-out titles on the map, coloured by whether k-NN and the hyperplanes predict them correctly.
 
     Args:
         titles: Held-out titles.
         xy: Positions of the titles on the map.
         labels: Labels of each title.
         label_names: Names of the label ids in ``predictions``.
-        predictions: Predictions for the titles by both classifiers.
+        predictions: Predictions of k-NN and of hyperplanes for the titles.
     """
     axes = {"visible": False}, {"visible": False, "scaleanchor": "x"}
     figure = make_figure("Where k-NN and hyperplanes disagree on held-out titles", 720, *axes, LEGEND_ABOVE)
@@ -171,8 +172,8 @@ def plot_category_accuracy(
 ) -> go.Figure:
     """Draws the share of correct predictions in each of the MAX_CATEGORIES largest categories.
 
-    The prediction for a title counts in all of its categories. A category has a bar for each held-out set
-    (protocol). Initially, only the bars of the first set are visible.
+    The prediction for a title counts in all categories of the title. A category has a bar for each held-out
+    set (protocol). Initially, only the bars of the first held-out set are visible.
 
     Args:
         labels: Categories of each held-out title.

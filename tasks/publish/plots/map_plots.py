@@ -1,4 +1,4 @@
-"""Draws plots of the map: cluster sizes, categories of clusters, neighbours, and k-distances (for DBSCAN)."""
+"""Draws plots of the titles on the map: cluster sizes, categories of clusters, neighbours and k-distances."""
 
 import html
 
@@ -9,15 +9,15 @@ from storage.formats.clustering import Density
 from tasks.plotting import BLUE, GRID, INK, MUTED, RED, make_figure, show_message
 from tasks.publish.map.page import MapContent
 
-MAX_CELLS = 25  # maximum number of clusters and of categories in the heat map
-DEFAULT_MIN_SAMPLES = 5  # replaces DBSCAN's min_samples if another algorithm made the clusters
+MAX_CELLS = 25  # maximum number of clusters, and of categories, in the heat map
+DEFAULT_MIN_SAMPLES = 5  # min_samples of the k-distance curve if the clusters were not made by DBSCAN
 CURVE_POINTS = 500  # maximum number of points of the k-distance curve
-SAMPLED_TITLES, NEAREST = 15, 5  # titles and neighbours per title in the table of neighbours
+SAMPLED_TITLES, NEAREST = 15, 5  # number of titles, and of neighbours per title, in the table of neighbours
 ROW_PIXELS = 26  # height of a table row
 
 
 def plot_cluster_sizes(content: MapContent) -> go.Figure:
-    """Draws cluster sizes by rank on logarithmic axes, and states the share of titles in no cluster."""
+    """Draws cluster sizes by rank on logarithmic axes, with the share of titles in no cluster as text."""
     sizes = np.sort(np.bincount(content.clusters[content.clusters >= 0]))[::-1]
     sizes = sizes[sizes > 0]
     noise = float((content.clusters < 0).mean()) if len(content.clusters) else 0.0
@@ -69,8 +69,8 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
 def plot_k_distances(content: MapContent, density: Density | None = None) -> go.Figure:
     """Draws the sorted cosine distances of titles to their k-th nearest title, and eps of DBSCAN as a line.
 
-    k is min_samples − 1, because min_samples includes the title itself. If ``density`` is None, because
-    another algorithm made the clusters, k is DEFAULT_MIN_SAMPLES − 1, and eps is not drawn.
+    k is min_samples − 1, because min_samples includes the title itself. If the clusters were not made by
+    DBSCAN (``density`` is None), k is DEFAULT_MIN_SAMPLES − 1, and eps is not drawn.
     """
     min_samples = density.min_samples if density else DEFAULT_MIN_SAMPLES
     k = max(min_samples - 1, 1)
@@ -103,7 +103,8 @@ def plot_k_distances(content: MapContent, density: Density | None = None) -> go.
 def plot_neighbours(content: MapContent) -> go.Figure:
     """Draws a table of SAMPLED_TITLES titles with their nearest titles and cosines.
 
-    The most frequently aired title of each of the largest clusters comes first, then other frequent titles.
+    The first titles are the most frequently aired titles of the largest clusters. If there are fewer
+    clusters, other frequently aired titles follow.
     """
     order: list[int] = np.argsort(-np.asarray(content.airings, dtype=np.int64), kind="stable").tolist()
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))

@@ -1,4 +1,4 @@
-"""Plots the slots of the memory of rare titles (tasks/train/objectives/rare_memory.py)."""
+"""Plots the slots of the memory of rare events (tasks/train/objectives/rare_memory.py)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ MAX_LABELS = 40  # maximum number of plotted labels
 
 
 def plot_memory(labels: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Draws a box plot of the ages of memory slots for each label (category of titles).
+    """Draws a box plot of the ages of the memory slots of each label (category of titles).
 
     The entries of ``labels`` have the keys label, slots (number of slots), never_hit (number of slots that no
     query retrieved) and ages (minimum, quartiles and maximum).

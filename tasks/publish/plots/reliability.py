@@ -1,4 +1,4 @@
-"""Draws the reliability plot: the share of correct predictions by the confidence of predictions."""
+"""Draws the reliability plot: the share of correct predictions among those with similar confidence."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -7,15 +7,16 @@ from storage.shapes import Float
 from tasks.plotting import BLUE, LEGEND_ABOVE, MUTED, ORANGE, make_figure, show_message
 from tasks.scoring.confidence import HeldOutPredictions, reliability
 
-TARGETS = np.arange(0.5, 0.99, 0.05)  # requested precisions
+TARGETS = np.arange(0.5, 0.99, 0.05)  # target precisions
 
 
 def plot_reliability(confidence: Float[np.ndarray, " titles"], held_out: HeldOutPredictions) -> go.Figure:
-    """Draws the accuracy by confidence, and the actual precision and coverage by requested precision.
+    """Draws the accuracy by confidence, and the precision and coverage by target precision.
 
     Args:
-        confidence: Cross-fitted confidence of each held-out title (tasks/scoring/confidence.py), 0 to 1.
-        held_out: Predictions for these titles.
+        confidence: Cross-fitted confidence in the prediction for each held-out title, from 0 to 1
+            (tasks/scoring/confidence.py).
+        held_out: Predictions for the same titles.
     """
     correct = held_out.correct
     xaxis = {"title": "confidence or target precision", "range": [0, 1.02]}

@@ -1,7 +1,7 @@
 """Draws and writes the plots of a nightly run, including the training loss and the history of runs.
 
-plots.html contains all figures and plotly.js (4.5 MB), so it works offline. plots/NAME.json has a single
-figure, which ``plotly.io.read_json`` reads. Equal figures give files with equal bytes.
+plots.html contains all figures and plotly.js (4.5 MB), so it works offline. plots/NAME.json contains one
+figure, which ``plotly.io.read_json`` can read. Equal figures give equal bytes.
 """
 
 import json
@@ -26,7 +26,7 @@ from tasks.scoring.protocols import PROTOCOLS
 
 HISTORY_FILE = "nights.json"  # file of a Page artifact with the history of runs, which the next run extends
 MAX_RUNS = 60  # maximum number of runs in the history
-DASHES = ("solid", "dash", "dot")  # line styles of the protocols
+DASHES = ("solid", "dash", "dot")  # line style of each protocol
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
@@ -43,7 +43,7 @@ section {{ margin-bottom: 32px; }}
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """Training loss and precision of one run, an entry of the history of runs."""
+    """Training loss and precision of one run in the history of runs."""
 
     at: datetime  # time of the run
     losses: Sequence[float]  # mean training loss of each epoch
@@ -56,7 +56,7 @@ def draw_figures(
     vectors: np.ndarray,
     queries: pa.Table,
     content: MapContent,
-    shown: np.ndarray,
+    corpus_rows: np.ndarray,
     history: Sequence[HistoryPoint],
     density: Density | None = None,
 ) -> dict[str, go.Figure]:
@@ -66,35 +66,35 @@ def draw_figures(
         corpus: Corpus of the run.
         titles: Content of titles.parquet of the corpus.
         vectors: Vectors of all titles, (titles, dim).
-        queries: Content of queries.parquet; rows with airing context are ignored.
+        queries: Content of queries.parquet. Only predictions without airing context are used.
         content: Content of the map.
-        shown: Rows of the corpus that are on the map.
+        corpus_rows: Row in the corpus of each title on the map.
         history: Loss and precision of runs, oldest first; this run is the last.
-        density: Parameters of DBSCAN; None if another algorithm made the clusters.
+        density: Parameters of DBSCAN; None if the clusters were not made by DBSCAN.
     """
     queries = queries.filter(pa.array(np.asarray(queries["form"]) == "title_only"))
     rows = np.asarray(queries["title_id"])
     map_row = np.full(len(corpus), -1)
-    map_row[shown] = np.arange(len(shown))
-    on_map = rows[map_row[rows] >= 0]  # a title without a vector is not on the map
+    map_row[corpus_rows] = np.arange(len(corpus_rows))
+    rows_on_map = rows[map_row[rows] >= 0]  # a title without a vector is not on the map
 
-    def values(name: str, title_ids: np.ndarray) -> list:
-        return titles[name].take(pa.array(title_ids, pa.int64())).to_pylist()
+    def take(column: str, corpus_rows: np.ndarray) -> list:
+        return titles[column].take(pa.array(corpus_rows, pa.int64())).to_pylist()
 
     correct, protocols = np.asarray(queries["correct"]).tolist(), queries["protocol"].to_pylist()
     return {
         "nights": plot_history(history),
         "loss": plot_loss(history[-1].losses),
-        "category_accuracy": held_out.plot_category_accuracy(values("labels", rows), correct, protocols),
+        "category_accuracy": held_out.plot_category_accuracy(take("labels", rows), correct, protocols),
         "precision_by_rarest_word": held_out.plot_precision_by_rarest_word(
-            held_out.rarest_words(corpus, rows), np.asarray(queries["precision_at_k"])
+            held_out.rarest_word_counts(corpus, rows), np.asarray(queries["precision_at_k"])
         ),
-        "borders": held_out.plot_borders(
-            values("title", on_map),
-            content.xy[map_row[on_map]],
-            values("labels", on_map),
+        "borders": held_out.plot_disagreement(
+            take("title", rows_on_map),
+            content.xy[map_row[rows_on_map]],
+            take("labels", rows_on_map),
             corpus.label_names,
-            held_out.predict_both(corpus, vectors, on_map),
+            held_out.predict_with_both_classifiers(corpus, vectors, rows_on_map),
         ),
         "neighbours": map_plots.plot_neighbours(content),
         "cluster_sizes": map_plots.plot_cluster_sizes(content),
@@ -112,7 +112,7 @@ def extend_history(
     """Reads the history of runs, adds this run and returns the last MAX_RUNS runs, oldest first.
 
     Args:
-        previous: Folder of the previous run's Page artifact, which has the history; None if there is none.
+        previous: Folder of the previous Page artifact, which contains the history; None if there is none.
         now: Time of this run.
         epochs: Metrics of each training epoch, among them "loss".
         scores: Content of scores.json.
@@ -129,9 +129,9 @@ def extend_history(
 
 
 def write_history(folder: Path, history: Sequence[HistoryPoint]) -> None:
-    """Writes the history of runs as nights.json into a folder."""
-    content = [{**vars(point), "at": point.at.isoformat()} for point in history]
-    (folder / HISTORY_FILE).write_text(json.dumps(content), encoding="utf-8")
+    """Writes the history of runs to nights.json in a folder."""
+    points = [{**vars(point), "at": point.at.isoformat()} for point in history]
+    (folder / HISTORY_FILE).write_text(json.dumps(points), encoding="utf-8")
 
 
 def plot_loss(losses: Sequence[float]) -> go.Figure:
@@ -150,8 +150,8 @@ def plot_loss(losses: Sequence[float]) -> go.Figure:
 
 
 def plot_history(history: Sequence[HistoryPoint]) -> go.Figure:
-    """Draws the loss over epochs with one line per run (left), and the precision at k of each run (right)."""
-    figure = make_subplots(rows=1, cols=2, subplot_titles=("Loss over epochs", "Precision@10, title only"))
+    """Draws the loss over epochs with a line per run (left), and the precision at k of each run (right)."""
+    figure = make_subplots(rows=1, cols=2, subplot_titles=("Loss over epochs", "Precision at k, title only"))
     legend_below = {"orientation": "h", "y": -0.28, "x": 1, "xanchor": "right"}
     figure.update_layout(make_figure("Learning curves across runs", 440, legend=legend_below).layout)
     for point in history:
@@ -196,11 +196,11 @@ def write_plots(folder: Path, figures: Mapping[str, go.Figure]) -> None:
 
 
 def render_plots(figures: Mapping[str, go.Figure]) -> str:
-    """Returns an HTML page with all figures, which contains plotly.js once."""
+    """Returns an HTML page with all figures; the first figure contains plotly.js."""
     config = {"displaylogo": False, "responsive": True}
-    parts = [
+    divisions = [
         figure.to_html(config, full_html=False, include_plotlyjs=position == 0, div_id=name)
         for position, (name, figure) in enumerate(figures.items())
     ]
-    sections = "\n".join(f"<section>{part}</section>" for part in parts)
+    sections = "\n".join(f"<section>{division}</section>" for division in divisions)
     return PAGE.format(font=FONT.replace('"', "'"), figures=sections)

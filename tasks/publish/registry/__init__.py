@@ -1,1 +1,1 @@
-"""Registers models in MLflow and decides which version is the champion (the served model)."""
+"""Registers models in MLflow, and decides which version is the champion (the served model)."""

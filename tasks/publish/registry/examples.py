@@ -1,7 +1,7 @@
-"""Builds the evaluation table: examples that compare a new model with the champion (the served model).
+"""Builds the evaluation table, which compares a new model with the champion (the served model) by examples.
 
-For some held-out titles, the table shows the nearest titles according to both models, and which model is
-better. With this table, a person can decide about a model that was not promoted automatically.
+The table shows, for a sample of the held-out titles, the nearest titles according to each model, and which
+model is better. It helps a person to decide about a model that was not promoted automatically.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 
 MAX_EXAMPLES = 100  # maximum number of titles in the table, spaced evenly over the held-out titles
-NEAREST = 5  # nearest titles per example
+NEAREST = 5  # number of nearest titles per example
 
 
 def example_table(
     corpus: Path, qualities: QueryQualities, challenger: Path, champion: Path | None
 ) -> dict[str, list[object]]:
-    """Returns the evaluation table, in which the titles with the largest loss of quality come first.
+    """Returns the evaluation table. Titles on which the new model loses most quality come first.
 
     Args:
         corpus: Folder of tonight's Corpus.
         qualities: Quality of each model on each held-out title of the Corpus.
         challenger: Model folder of the new model (challenger).
-        champion: Model folder of the served model (champion); None if there is none to compare with.
+        champion: Model folder of the served model (champion); None if the models cannot be compared.
 
     Returns:
         The columns of the table by name, with one row per title.
@@ -58,7 +58,7 @@ def example_table(
 
 
 def _nearest_titles(model: Path, titles: Sequence[str]) -> list[object]:
-    """Returns the nearest titles of each title with cosines as text, or the message of a search error."""
+    """Returns a text per title: its nearest titles with their cosines, or the message of a search error."""
     results = TitleSearch.open(model).similar_many([Query(title) for title in titles], NEAREST)
     return [
         str(result)

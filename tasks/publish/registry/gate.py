@@ -1,17 +1,18 @@
 """The gate decides whether the new model (the challenger) replaces the served model (the champion).
 
 The challenger is compared with two models on tonight's held-out titles: the champion, and the reference,
-which is the oldest promoted model that still has its files. The reference prevents a gradual decline: losses
-that are too small to be seen in one night add up over many nights. Champion and reference embed tonight's
-titles with their own tokenizers, so all models answer the same queries.
+which is the oldest promoted model whose files still exist. The reference prevents a gradual decline, because
+losses that are too small to be detected in one night add up over many nights. Champion and reference embed
+tonight's titles with their own tokenizers, so that all models answer the same queries.
 
-Each kind of vector that users see is compared, and the predicted categories (COMPARED). The quality of a
-query is the mean of its correctness (0 or 1) and its precision at k; for predicted categories, which combine
-neighbours with a linear model, it is the correctness. A paired bootstrap over groups gives an upper
-confidence bound of mean(challenger − other model) for each comparison. The challenger is promoted unless a
-bound is negative. ERROR_PROBABILITY is divided by the number of comparisons (Bonferroni). The rate of wrong
-refusals is higher than ERROR_PROBABILITY, because a champion that was lucky on some titles is compared with
-until they leave the guide.
+The models are compared by each kind of vector that users see and by the predicted categories (COMPARED). A
+query is a held-out title. The quality of a model on a query is the mean of its correctness (0 or 1) and its
+precision at k; for predicted categories, which combine neighbours with a linear model, it is the correctness.
+For each comparison, a paired bootstrap over families gives an upper confidence bound of
+mean(challenger − other model). The challenger is promoted unless a bound is negative. ERROR_PROBABILITY is
+divided by the number of comparisons (Bonferroni). The rate of wrong refusals is higher than
+ERROR_PROBABILITY, because a champion that was lucky on some titles has an advantage until these titles leave
+the guide.
 
 A challenger that cannot be compared with the champion is promoted only by a manual decision, or if no model
 was promoted before.
@@ -30,8 +31,8 @@ from tasks.scoring.bootstrap import (
     resample_mean,
 )
 
-# Probability that a challenger that is not worse is refused. In simulated years (test_gate.py), 2 to 4 % of
-# the nights were refused without a loss, and all losses of .02 were detected within ten nights.
+# Probability that a challenger is refused although it is not worse. In simulated years (test_gate.py), 2 to
+# 4 % of such challengers were refused, and all losses of .02 were detected within ten nights.
 ERROR_PROBABILITY = 0.02
 CHAMPION, REFERENCE = "the champion", "the oldest promoted model"
 NO_TITLES = "there are no held-out titles to score the challenger"
@@ -43,14 +44,14 @@ class GateDecision:
     """Decision of the gate about a challenger. Numbers that cannot be computed are None."""
 
     promote: bool  # whether the challenger becomes the champion
-    reason: str  # sentence with the compared qualities
-    quality: float | None = None  # mean quality of the challenger's headline vectors, 0 to 1
-    difference: float | None = None  # mean of challenger − champion, headline vectors
-    interval: tuple[float, float] | None = None  # 95 % interval of the difference
+    reason: str  # sentence that explains the decision and contains the compared qualities
+    quality: float | None = None  # mean quality of the challenger by the vectors HEADLINE, 0 to 1
+    difference: float | None = None  # ``quality`` minus that of the champion
+    interval: tuple[float, float] | None = None  # 95 % confidence interval of ``difference``
 
 
 def decide_promotion(
-    answers: QueryQualities,
+    qualities: QueryQualities,
     rng: np.random.Generator,
     resamples: int = 1000,
     *,
@@ -61,18 +62,18 @@ def decide_promotion(
     """Decides whether the challenger is promoted, by the rule in the docstring of the module.
 
     Args:
-        answers: Qualities of the models on the same queries.
+        qualities: Quality of each model on each query.
         rng: Random generator of the bootstrap.
         resamples: Number of resamples of the bootstrap.
         same_model: Whether challenger and champion are the same model.
         incomparable: Reason why the models cannot be compared; "" if they can, or if there is no champion.
-        first: Whether no model was promoted before.
+        first: Whether this would be the first promotion of a model.
 
     Raises:
-        ValueError: The arrays differ in length or contain NaN.
+        ValueError: The arrays of qualities differ in length or contain NaN.
     """
-    _check(answers)
-    headline = answers.challenger[HEADLINE]
+    _check_qualities(qualities)
+    headline = qualities.challenger[HEADLINE]
     quality = float(headline.mean()) if len(headline) else None
 
     def decision(promote: bool, reason: str) -> GateDecision:
@@ -87,27 +88,27 @@ def decide_promotion(
         return decision(
             False, f"not comparable with the champion, which stays: {incomparable}; {summary}; {OVERRIDE}"
         )
-    if CHAMPION not in answers.others:
+    if CHAMPION not in qualities.others:
         return decision(True, f"there is no champion yet; {summary}")
-    group_numbers = number_groups(answers.protocols, answers.groups)
+    group_numbers = number_groups(qualities.protocols, qualities.groups)
     group_count = count_groups(group_numbers)
     if quality is None or group_count < 2:
         reason = (
             f"held-out titles of {group_count} shows are too few to compare the models: the champion stays"
         )
         return decision(False, reason)
-    return _compare(answers, group_numbers, draw_groups(group_count, resamples, rng))
+    return _compare(qualities, group_numbers, draw_groups(group_count, resamples, rng))
 
 
-def _check(answers: QueryQualities) -> None:
+def _check_qualities(qualities: QueryQualities) -> None:
     """Raises a ValueError if arrays differ in length or contain NaN."""
     for values in (
-        array for model in (answers.challenger, *answers.others.values()) for array in model.values()
+        array for model in (qualities.challenger, *qualities.others.values()) for array in model.values()
     ):
-        if not values.shape == answers.groups.shape == answers.protocols.shape:
+        if not values.shape == qualities.groups.shape == qualities.protocols.shape:
             raise ValueError(
                 f"qualities, protocols and groups must be per query, got {values.shape}, "
-                f"{answers.protocols.shape} and {answers.groups.shape}"
+                f"{qualities.protocols.shape} and {qualities.groups.shape}"
             )
         if missing_count := int(np.isnan(values).sum()):
             raise ValueError(
@@ -116,27 +117,27 @@ def _check(answers: QueryQualities) -> None:
             )
 
 
-def _compare(answers: QueryQualities, group_numbers: np.ndarray, counts: np.ndarray) -> GateDecision:
-    """Decides by the upper bounds of the differences from each model, for each kind of vectors.
+def _compare(qualities: QueryQualities, group_numbers: np.ndarray, group_counts: np.ndarray) -> GateDecision:
+    """Decides by the upper confidence bounds of the differences between the challenger and the other models.
 
-    ``counts`` has the number of occurrences of each group in each resample, [resamples, groups].
+    ``group_counts`` has the number of occurrences of each group in each resample, (resamples, groups).
     """
-    count = len(answers.others) * len(COMPARED)
+    comparisons = len(qualities.others) * len(COMPARED)
     worst_loss, refusal = 0.0, ""
-    for model, qualities in answers.others.items():
+    for model, model_qualities in qualities.others.items():
         for name, description in COMPARED.items():
-            differences = answers.challenger[name] - qualities[name]
-            resampled = resample_mean(differences, group_numbers, counts)
-            if (bound := float(np.quantile(resampled, 1 - ERROR_PROBABILITY / count))) < worst_loss:
+            differences = qualities.challenger[name] - model_qualities[name]
+            means = resample_mean(differences, group_numbers, group_counts)
+            if (bound := float(np.quantile(means, 1 - ERROR_PROBABILITY / comparisons))) < worst_loss:
                 worst_loss = bound
                 refusal = (
-                    f"worse than {model}: {description}: quality {answers.challenger[name].mean():.3f} "
-                    f"against {qualities[name].mean():.3f} on {len(differences)} titles, difference at most "
-                    f"{bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {count} comparisons)"
+                    f"worse than {model}: {description}: quality {qualities.challenger[name].mean():.3f} "
+                    f"against {model_qualities[name].mean():.3f} on {len(differences)} titles, difference at "
+                    f"most {bound:+.3f} ({1 - ERROR_PROBABILITY:.0%} confidence in {comparisons} comparisons)"
                 )
-    challenger, champion = answers.challenger[HEADLINE], answers.others[CHAMPION][HEADLINE]
+    challenger, champion = qualities.challenger[HEADLINE], qualities.others[CHAMPION][HEADLINE]
     difference = float((challenger - champion).mean())
-    low, high = percentiles(resample_mean(challenger - champion, group_numbers, counts))
+    low, high = percentiles(resample_mean(challenger - champion, group_numbers, group_counts))
     reason = (
         f"{'better than' if low > 0 else 'not shown to be worse than'} the champion: quality "
         f"{challenger.mean():.3f} against the champion's {champion.mean():.3f} on {len(challenger)} titles: "

@@ -4,8 +4,8 @@ Two models cannot be compared in these cases:
 
 - The salt of the split has changed. The salt is a setting that determines, by a hash, which titles are held
   out. With another salt, the champion was trained on some of tonight's held-out titles.
-- Tonight's guide lacks a feed of the champion. The held-out titles would then cover only some of the
-  champion's titles. Additional feeds do not prevent a comparison.
+- Tonight's guide lacks a feed from which the champion was trained. The held-out titles would then cover only
+  some of the champion's titles. Additional feeds do not prevent a comparison.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def lineage_id(salt: str, sources: Sequence[str]) -> str:
 
 
 def feed_fingerprints(salt: str, sources: Sequence[str]) -> list[str]:
-    """Returns a hash of the salt and each feed's file name, as eight hexadecimal digits, sorted."""
+    """Returns a hash of the salt and the file name of each feed, as eight hexadecimal digits, sorted."""
     names = {Path(source).name for source in sources}
     return sorted(hashlib.sha256(f"{salt}\n{name}".encode()).hexdigest()[:8] for name in names)
 
@@ -44,14 +44,15 @@ def lineage_mismatch(
         champion_lineage: Lineage id of the champion.
         champion_feeds: Fingerprints of the champion's feeds; empty for models registered without them.
     """
-    missing = len(set(champion_feeds) - set(feeds))
-    if lineage == champion_lineage or not missing:
+    missing_count = len(set(champion_feeds) - set(feeds))
+    if lineage == champion_lineage or not missing_count:
         return ""
     reason = (
-        f"tonight's guide lacks {missing} of the {len(champion_feeds)} "
+        f"tonight's guide lacks {missing_count} of the {len(champion_feeds)} "
         f"feed{'s' if len(champion_feeds) != 1 else ''} of the champion"
     )
-    return f"{reason}, or tokenize.splits.salt has changed" if missing == len(champion_feeds) else reason
+    lacks_all = missing_count == len(champion_feeds)
+    return f"{reason}, or tokenize.splits.salt has changed" if lacks_all else reason
 
 
 def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tuple[str, list[str]]:
@@ -60,20 +61,23 @@ def salt_and_sources(workspace: Workspace, guide: Guide, corpus: Corpus) -> tupl
     return str(workspace.details(corpus)["salt"]), feeds["source"].to_pylist()
 
 
-def champion_or_reason(registry: Registry, past: Sequence[ModelVersion]) -> tuple[Champion | None, str]:
-    """Returns the champion, or None and the reason why it cannot be used for a comparison.
+def champion_or_reason(
+    registry: Registry, past_champions: Sequence[ModelVersion]
+) -> tuple[Champion | None, str]:
+    """Returns the champion, or the reason why there is no champion to compare with.
 
     Args:
-        registry: Registry of the home's models.
-        past: Versions that were promoted before, newest first.
+        registry: Registry of the models of the home.
+        past_champions: Versions that were promoted before, newest first.
 
     Returns:
-        The champion and ""; or None and the reason, which is "" if no version was promoted before.
+        The champion and "", or None and the reason. The reason is "" if no version was promoted before.
     """
     try:
         champion = registry.champion()
     except TrackingError as error:
         return None, str(error)
-    if champion is None and past:
-        return None, f"the alias champion of {registry.name}, last on version {past[0].version}, was removed"
+    if champion is None and past_champions:
+        version = past_champions[0].version
+        return None, f"the alias champion of {registry.name}, last on version {version}, was removed"
     return champion, ""

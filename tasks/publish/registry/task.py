@@ -28,7 +28,7 @@ from tasks.publish.registry.quality import (
     NotComparable,
     QualityScorer,
     QueryQualities,
-    SameEncoder,
+    TonightsResults,
     neighbour_count,
     read_headline,
 )
@@ -36,7 +36,7 @@ from tasks.publish.report import Verdict
 from tasks.publish.settings import PublishSettings
 
 MODEL_CODE = ROOT / "deployments" / "title_model.py"  # file that MLflow executes to load a model version
-REFUSED = "guidespace.model.refused"  # name of the Prefect event that tonight's model was not promoted
+REFUSED = "guidespace.model.refused"  # name of the Prefect event for a model that was not promoted
 
 
 @task(name="register", task_run_name="register", persist_result=False)
@@ -45,29 +45,29 @@ def register(
 ) -> str:
     """Registers a model in MLflow as challenger and returns its version.
 
-    If a version with the same digest exists, its version is returned and no new version is created.
+    If a version with the same digest already exists, it is returned and no new version is created.
 
     Raises:
         TrackingError: ``publish.registered_model`` belongs to another home.
     """
     workspace, registry = Workspace(home), Registry(home, MODEL_CODE, settings.registered_model)
-    folder, salt_sources = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
+    folder, (salt, sources) = workspace.folder(model), salt_and_sources(workspace, guide, corpus)
     return registry.register(
         run,
         folder,
         model.digest,
         example_title=pq.read_table(folder / "titles.parquet", columns=["raw_title"])["raw_title"][0].as_py(),
-        lineage=lineage_id(*salt_sources),
-        feeds=feed_fingerprints(*salt_sources),
+        lineage=lineage_id(salt, sources),
+        feeds=feed_fingerprints(salt, sources),
     )
 
 
 @task(name="promote", task_run_name="promote", persist_result=False)
 def promote(home: str, challenger: Challenger, settings: PublishSettings, run: str) -> Verdict:
-    """Makes a registered model the champion (the served model) if the gate allows it.
+    """Makes a registered model the champion (the served model) if the gate allows it; returns the decision.
 
-    The task also logs the evaluation table (registry/examples.py) to the MLflow run ``run``. It does nothing
-    if the challenger already is the champion. Its result is never cached.
+    The task also logs the evaluation table (registry/examples.py) to the MLflow run ``run``. It changes
+    nothing if the challenger already is the champion. Its result is never cached.
     """
     workspace, registry = Workspace(home), Registry(home, name=settings.registered_model)
     model, version, last_promoted = challenger.model, challenger.version, registry.promoted(limit=1)
@@ -112,8 +112,8 @@ def promote(home: str, challenger: Challenger, settings: PublishSettings, run: s
         difference=decision.difference,
         logged_model=registry.logged_model(version),
     )
-    refused = not (is_same_model or is_promoted or decision.promote or settings.promote == "never")
-    if TaskRunContext.get() and refused:
+    is_refused = not (is_same_model or is_promoted or decision.promote or settings.promote == "never")
+    if TaskRunContext.get() and is_refused:
         model_id = {"prefect.resource.id": f"guidespace.model.{verdict.name}"}
         emit_event(REFUSED, resource=model_id, payload={"version": version, "reason": reason})
     get_run_logger().info("%s (%s)", verdict.message, reason)
@@ -126,7 +126,8 @@ def _score(
     """Scores the challenger, the champion and the oldest promoted model on the same titles.
 
     Returns:
-        The qualities, and the reason why the champion cannot be compared ("" if it can, or without champion).
+        The qualities, and the reason why the challenger and the champion cannot be compared ("" if they can,
+        or if ``champion`` is None).
     """
     scores, corpus = workspace.folder(challenger.scores), workspace.folder(challenger.corpus)
     qualities = read_headline(scores)
@@ -137,17 +138,15 @@ def _score(
     if mismatch := lineage_mismatch(lineage, fingerprints, *registry.lineage_of(champion.version)):
         return qualities, mismatch
     scorer = QualityScorer(corpus, qualities.titles, neighbour_count(scores))
-    tonight = scorer.score_challenger(workspace.folder(challenger.vectors), scores)
-    tonight = {**qualities.challenger, **tonight}
-    of_tonight = workspace.folder(challenger.model), workspace.folder(challenger.vectors), tonight
+    vectors = workspace.folder(challenger.vectors)
+    challenger_qualities = {**qualities.challenger, **scorer.score_challenger(vectors, scores)}
+    tonight = TonightsResults(workspace.folder(challenger.model), vectors, challenger_qualities)
     try:
-        same = SameEncoder.of(champion.folder, *of_tonight)
-        other_models = {CHAMPION: scorer.score_model(champion.folder, same)}
+        others = {CHAMPION: scorer.score_model(champion.folder, tonight)}
     except NotComparable as error:
         return qualities, str(error)
     reference = registry.oldest_promoted(lineage)
     if reference and reference.digest not in (champion.digest, challenger.model.digest):
-        with suppress(NotComparable):  # a model of an older version of GuideSpace
-            same = SameEncoder.of(reference.folder, *of_tonight)
-            other_models[REFERENCE] = scorer.score_model(reference.folder, same)
-    return qualities._replace(challenger=tonight, others=other_models), ""
+        with suppress(NotComparable):  # the reference is a model of an older version of GuideSpace
+            others[REFERENCE] = scorer.score_model(reference.folder, tonight)
+    return qualities._replace(challenger=challenger_qualities, others=others), ""

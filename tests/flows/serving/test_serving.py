@@ -157,7 +157,7 @@ def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: 
     search = TitleSearch.open(toy_model)
     row = 5
     some = {search.columns["show_key"][row]: search.columns["title"][row], "nobody cooks": "Nobody Cooks"}
-    only = search.only(some)
+    only = search.restrict_to(some)
     assert only.columns["title"] == [search.columns["title"][row], "Nobody Cooks"]
     ((near,),) = search.similar_many([Query("Nobody cooks")], 5, only)  # pyright: ignore[reportAssignmentType]
     assert near.title == search.columns["title"][row]

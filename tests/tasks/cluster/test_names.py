@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tasks.cluster.candidates import Candidates, NamingInputs, find_films, most_common_language
+from tasks.cluster.candidates import CandidateFinder, NamingInputs, find_films, most_common_language
 from tasks.cluster.names import name_clusters
 from tasks.cluster.phrases import Phrases
 from tasks.cluster.subjects import find_title_subjects, read_subjects
@@ -26,9 +26,9 @@ def name(
 ):
     empty: list[list[str]] = [[] for _ in titles]
     shows = [title.casefold() for title in titles]
-    about = {"labels": labels or empty, "channels": empty, "films": np.zeros(len(titles), bool)} | more
+    about = {"labels": labels or empty, "channels": empty, "is_film": np.zeros(len(titles), bool)} | more
     vectors = np.ones((len(titles), 1), np.float32) if vectors is None else vectors
-    candidates = Candidates(NamingInputs(titles=titles, shows=shows, **about))
+    candidates = CandidateFinder(NamingInputs(titles=titles, shows=shows, **about))
     return name_clusters(candidates, vectors, np.array(clusters, dtype=np.int64), within)
 
 
@@ -60,7 +60,7 @@ def test_a_narrow_subject_that_most_have_is_the_general_part_and_a_broad_one_nam
 def test_long_single_programmes_of_stories_are_films():
     labels = [["drama"]] * 4 + [["comedy"]] * 4 + [["drama"]] * 8 + [["news"]] * 64
     titles = [f"{title} {place}" for place in "abcdefghij" for title in OTHERS]
-    films, series, _ = names(titles, [0] * 8 + [1] * 8 + [2] * 64, labels, films=np.arange(80) < 8)
+    films, series, _ = names(titles, [0] * 8 + [1] * 8 + [2] * 64, labels, is_film=np.arange(80) < 8)
     assert (films, series) == ("Films: Comedy, Drama", "Drama")
     tokens = [["duration:120"], ["duration:120", "manner:episodes:2"], ["duration:30"], []]
     assert find_films(tokens).tolist() == [True, False, False, False]
@@ -87,10 +87,10 @@ def test_one_show_under_many_numbers_is_no_phrase():
         shows=["late lantern"] * 6 + OTHERS,
         labels=[["news"]] * 6 + [[]] * 8,
         channels=[[]] * 14,
-        films=np.zeros(14, bool),
+        is_film=np.zeros(14, bool),
     )
     vectors, clusters = np.ones((14, 1), np.float32), np.array([0] * 6 + [1] * 8)
-    assert name_clusters(Candidates(about), vectors, clusters)[0].name == "News"
+    assert name_clusters(CandidateFinder(about), vectors, clusters)[0].name == "News"
 
 
 def test_the_channel_tells_clusters_of_one_subject_apart():
@@ -172,20 +172,20 @@ def encode(texts: Sequence[str]) -> np.ndarray:
 def test_meaning_finds_what_no_category_says():
     titles = [f"Fish{word.casefold()}" for word in OTHERS] + [f"Jewel{word.casefold()}" for word in OTHERS]
     clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
-    meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}
+    meaning = {"sentence_vectors": encode(titles).astype(np.float16), "encode": encode}
     assert names(titles, clusters, labels) == ["Lifestyle", "Shopping"]
     assert names(titles, clusters, labels, **meaning) == [
         "Lifestyle: Fishing and hunting",
         "Shopping: Jewellery",
     ]
-    none = {"sentences": np.zeros((16, 0), np.float16), "encode": encode}
+    none = {"sentence_vectors": np.zeros((16, 0), np.float16), "encode": encode}
     assert names(titles, clusters, labels, **none) == ["Lifestyle", "Shopping"]
 
 
 def test_subjects_of_few_titles_are_not_in_the_name():
     titles = [f"Fish {word}" for word in OTHERS[:2]] + OTHERS[2:] + [f"Jewel {word}" for word in OTHERS]
     clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
-    meaning = {"sentences": encode(titles).astype(np.float16), "encode": encode}
+    meaning = {"sentence_vectors": encode(titles).astype(np.float16), "encode": encode}
     assert names(titles, clusters, labels, **meaning) == ["Lifestyle", "Shopping: Jewellery"]
 
 
@@ -217,7 +217,7 @@ def test_phrases_are_written_as_most_titles_write_them():
     (rows,) = (
         rows for phrase, rows in phrases.find_shared(range(4), 3).items() if phrase == ("grand", "prix")
     )
-    assert phrases.most_common_form(("grand", "prix"), rows) == "Grand Prix" and rows == [
+    assert phrases.most_common_spelling(("grand", "prix"), rows) == "Grand Prix" and rows == [
         0,
         2,
         3,

@@ -12,7 +12,7 @@ from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
 from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.search.parts import parts_of
+from tasks.search.parts import split_into_parts
 from tasks.text.words import NGRAM, WORD
 from tests.worlds import TRAINING
 
@@ -88,7 +88,10 @@ def test_the_corpus_token_ids_give_what_its_texts_give(learnt: Learnt):
         lacking.embed_with_context(*given, ids), lacking.embed_with_context(*given), strict=True
     ):
         np.testing.assert_array_equal(vectors, expected)
-    (names, offsets, parts), expected = parts_of(lacking, *given, ids), parts_of(lacking, *given)
+    (names, offsets, parts), expected = (
+        split_into_parts(lacking, *given, ids),
+        split_into_parts(lacking, *given),
+    )
     assert names == expected[0]
     np.testing.assert_array_equal(offsets, expected[1])
     np.testing.assert_array_equal(parts, expected[2])

@@ -16,7 +16,7 @@ from storage.formats.corpus import open_corpus
 from tasks.encoder import Bag
 from tasks.encoder.bags import Bagger, encode_bags
 from tasks.encoder.title_encoder import ENCODERS, TitleEncoder
-from tasks.search.parts import MEMORY, parts_of
+from tasks.search.parts import MEMORY, split_into_parts
 from tasks.text.tokenizers import TOKENIZERS
 from tasks.text.words import CONTEXT, KINDS, WORD, Words, WordsAndNgrams
 from tasks.train.settings import TrainSettings
@@ -103,7 +103,7 @@ def test_the_nearest_slot_stands_beside_a_title(
 
 def test_parts_with_a_slot_add_up(with_slots: TitleEncoder):
     titles = ["Harbour kitchen recipes", "Goalpost", "ᚠᚢ"]
-    names, offsets, parts = parts_of(with_slots, titles)
+    names, offsets, parts = split_into_parts(with_slots, titles)
     dense = with_slots.dense(titles)
     expected = with_slots.similarity(dense, with_slots.embed(titles, dense))
     np.testing.assert_allclose(unit_rows(np.add.reduceat(parts, offsets[:-1])), expected, atol=1e-5)

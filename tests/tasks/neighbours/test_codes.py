@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.arrays import unit_rows
-from tasks.neighbours.codes import Coded, Codes, with_codes
+from tasks.neighbours.codes import QuantizedExact, QuantizedVectors, with_codes
 from tasks.neighbours.index import Exact
 from tasks.neighbours.similarity import FEW_QUERIES, top_neighbours
 
@@ -32,7 +32,7 @@ def test_nothing_is_missed(seed: int, rows: int, dim: int, queries: int, k: int,
         base = unit_rows(base + (rng.normal(size=base.shape) * 1e-4).astype(np.float32))
     asked = np.concatenate([base[:1], random_units(rng, queries, dim)])[:queries]
     expected = top_neighbours(asked, base, k)
-    for found, wanted in zip(Codes.from_vectors(base).nearest(asked, k), expected, strict=True):
+    for found, wanted in zip(QuantizedVectors.from_vectors(base).nearest(asked, k), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -45,7 +45,7 @@ def test_a_vector_whose_codes_say_nothing_is_found():
     base = unit_rows(np.concatenate([others, near[None]]))
     asked = np.zeros((1, 66), dtype=np.float32)
     asked[0, 2:] = 1 / 8
-    codes = Codes.from_vectors(base)
+    codes = QuantizedVectors.from_vectors(base)
     assert not codes.codes[-1, 1:].any()
     ids, cosines = codes.nearest(asked, 3)
     assert ids[0, 0] == 30 and cosines[0] == pytest.approx([0.0304, 0.02, 0.02], abs=1e-3)
@@ -57,11 +57,13 @@ def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: p
     base[[3, 100]] = 0
     plain = Exact(base)
     index = with_codes(plain)
-    assert isinstance(index, Coded) and with_codes(index) is index
+    assert isinstance(index, QuantizedExact) and with_codes(index) is index
     asked: list[int] = []
-    nearest = Codes.nearest
+    nearest = QuantizedVectors.nearest
     monkeypatch.setattr(
-        Codes, "nearest", lambda own, queries, k: asked.append(len(queries)) or nearest(own, queries, k)
+        QuantizedVectors,
+        "nearest",
+        lambda own, queries, k: asked.append(len(queries)) or nearest(own, queries, k),
     )
     zero = np.zeros((1, 16), np.float32)
     for queries in (base[5:6], base[10 : 10 + FEW_QUERIES], base[: FEW_QUERIES + 1], zero, base[:0]):

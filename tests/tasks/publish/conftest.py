@@ -61,7 +61,7 @@ def plant(titles: int, hostile: tuple[str, ...] = (), neighbours: int = 5, seed:
             for i in range(titles)
         ],
         reasons=plant_reasons(names, nearest) if titles else None,
-        fresh=np.arange(titles) % 20 == 3,
+        is_new=np.arange(titles) % 20 == 3,
         cluster_categories=["news", "sport", "cooking", "crime drama", None],
         cluster_colours=range(5),
         subclusters=np.full(titles, -1),

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.artifacts import Guide
-from tasks.publish.report import HEADLINE, Verdict, headline, run_report_markdown
+from tasks.publish.report import HEADLINE, Verdict, main_metrics, render_report
 
 GUIDE = Guide(path="artifacts/guide/x", digest="d", counts={"programmes": 1234, "channels": 5})
 FEEDS = [{"source": "odd|name.xml", "seen": 1300, "stored": 1234, "duplicates": 60, "rejected": 6}]
@@ -30,11 +30,9 @@ def scores(interval):
 
 def report(interval=(0.7, 0.9), verdict=WORSE, previous_figures=(), anomalies=(), clusters=()):
     document = scores(interval)
-    figures = headline(document, verdict, titles=900, programmes=1234)
+    figures = main_metrics(document, verdict, titles=900, programmes=1234)
     inputs = GUIDE, FEEDS, document, verdict, figures, dict(previous_figures)
-    return run_report_markdown(
-        *inputs, anomalies, clusters, summary=["Map: `map.html`", "", "sentence encoder e5"]
-    )
+    return render_report(*inputs, anomalies, clusters, summary=["Map: `map.html`", "", "sentence encoder e5"])
 
 
 def test_report_contains_verdict_feeds_and_scores():
@@ -82,7 +80,7 @@ def test_anomalies_and_clusters_are_listed_up_to_a_limit():
 
 
 def test_headline_figures_are_in_order_without_undefined_ones():
-    figures = headline(scores(None), FIRST, titles=9, programmes=12)
+    figures = main_metrics(scores(None), FIRST, titles=9, programmes=12)
     assert list(figures) == [name for name in HEADLINE if name in figures]
     assert figures["quality"] == 0.5 and figures["accuracy_unseen_show"] == 0.8
     assert not {"quality_difference", "ami", "accuracy_next_period"} & set(figures)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.search.explain import explain
-from tasks.search.parts import FORM, MEANING, NON_WORD_PARTS, parts_of
+from tasks.search.parts import FORM, MEANING, NON_WORD_PARTS, split_into_parts
 from tasks.search.query import Query
 from tasks.search.search import SearchError, TitleSearch
 from tests.worlds import UNSEEN
@@ -27,7 +27,7 @@ def alone(search: TitleSearch, *titles: str) -> np.ndarray:
 
 @pytest.mark.parametrize("title", TITLES)
 def test_parts_add_up_to_the_vector(search: TitleSearch, title: str):
-    (names,), _, parts = parts_of(search.encoder, [title])
+    (names,), _, parts = split_into_parts(search.encoder, [title])
     assert tuple(names[-len(NON_WORD_PARTS) :]) == NON_WORD_PARTS and len(parts) == len(names)
     total = parts.sum(axis=0)
     np.testing.assert_allclose(total / np.linalg.norm(total), alone(search, title)[0], atol=1e-5)
@@ -38,7 +38,9 @@ def test_parts_of_a_title_as_it_airs_add_up_to_what_the_guide_has(search: TitleS
     rows = [3, 100, 200]
     raw = [search.titles["raw_title"][row].as_py() for row in rows]
     contexts = [search.titles["context"][row].as_py() for row in rows]
-    names, offsets, parts = parts_of(search.encoder, raw, contexts, search.dense[rows].astype(np.float32))
+    names, offsets, parts = split_into_parts(
+        search.encoder, raw, contexts, search.dense[rows].astype(np.float32)
+    )
     for number, row in enumerate(rows):
         own = parts[offsets[number] : offsets[number + 1]]
         total = own.sum(axis=0)

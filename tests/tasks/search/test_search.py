@@ -85,10 +85,10 @@ def test_of_a_show_with_several_titles_the_most_aired_counts(folder: Path, searc
 
 def test_a_channel_and_an_hour_count_for_a_title_that_the_guide_lacks(search: TitleSearch):
     plain = Query("Mercury kitchenette")
-    assert not search.look_up(plain).aired
+    assert not search.look_up(plain).has_context
     asked = search.look_up(Query("Mercury kitchenette", channel=" channel TWO", hour=20))
     assert asked.context == ["channel:two", "channel:word:channel", "channel:word:two", "hour:20"]
-    assert asked.aired and search.look_up(Query("x", channel="two")).context == asked.context[:-1]
+    assert asked.has_context and search.look_up(Query("x", channel="two")).context == asked.context[:-1]
     dense = search.encoder.dense(["Mercury kitchenette"])
     full = search.encoder.embed_with_context(["Mercury kitchenette"], [asked.context], dense)[1]
     vector = search.encoder.similarity(dense, full)[0]

@@ -10,7 +10,7 @@ import pytest
 from storage.artifacts import Corpus, Layout, NearestTitles, TitleEncoderFiles, Vectors
 from tasks.pool import MAX_HELPER_TITLES, MIN_HELPER_TITLES, helper_process
 from tasks.publish.map import places
-from tasks.publish.map.places import PLACES, read_places
+from tasks.publish.map.places import POSITIONS_FILE, read_map_titles
 
 Inputs = tuple[Path, Corpus, TitleEncoderFiles, Vectors, NearestTitles]
 
@@ -58,19 +58,19 @@ def test_another_process_gives_the_same_layout(inputs: Inputs, without_run, titl
 def test_the_next_layout_starts_from_previous_positions(inputs: Inputs, without_run, tmp_path: Path):
     home, corpus, *rest = inputs
     first = compute_positions(inputs, without_run, seed=3)
-    before = pq.read_table(home / first.path / PLACES)
+    before = pq.read_table(home / first.path / POSITIONS_FILE)
     assert "fresh" not in before.column_names
     (tmp_path / "before").mkdir()
-    pq.write_table(before.slice(10), tmp_path / "before" / PLACES)
+    pq.write_table(before.slice(10), tmp_path / "before" / POSITIONS_FILE)
     folders = [home / artifact.path for artifact in (corpus, *rest)]
     count = places.write_layout(*folders, 5, 4, tmp_path / "before", tmp_path)
-    second = read_places(tmp_path, home / rest[-1].path, 5)
-    assert count == len(second.shown) == len(before)
-    assert second.fresh is not None and np.flatnonzero(second.fresh).tolist() == list(range(10))
+    second = read_map_titles(tmp_path, home / rest[-1].path, 5)
+    assert count == len(second.corpus_rows) == len(before)
+    assert second.is_new is not None and np.flatnonzero(second.is_new).tolist() == list(range(10))
     moved = np.abs(second.xy[10:] - np.column_stack([before["x"], before["y"]])[10:])
     assert np.median(moved) < 0.1
     np.testing.assert_array_equal(
-        second.neighbours, read_places(home / first.path, folders[-1], 5).neighbours
+        second.neighbours, read_map_titles(home / first.path, folders[-1], 5).neighbours
     )
 
 
@@ -82,11 +82,11 @@ def test_placeholders_are_omitted_and_large_maps_have_no_reasons(
         folder.mkdir()
         places.write_layout(*folders, 5, 0, None, folder)
         monkeypatch.setattr(places, "MAX_EXPLAINED", 100)
-    few, many = (read_places(tmp_path / name, folders[-1], 5) for name in ("few", "many"))
+    few, many = (read_map_titles(tmp_path / name, folders[-1], 5) for name in ("few", "many"))
     split = pq.read_table(folders[0] / "titles.parquet", columns=["split"])["split"].to_pylist()
     has_vector = np.load(folders[2] / "full.npy").any(axis=1)
     shown = [row for row, name in enumerate(split) if name != "placeholder" and has_vector[row]]
-    assert few.shown.tolist() == many.shown.tolist() == shown and few.fresh is None
+    assert few.corpus_rows.tolist() == many.corpus_rows.tolist() == shown and few.is_new is None
     np.testing.assert_array_equal(few.xy, many.xy)
     assert few.reasons is not None and many.reasons is None
     assert len(few.reasons.words) == len(shown) and few.reasons.share.shape == (len(shown), 5, 4)

@@ -7,7 +7,7 @@ import pytest
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.publish.map.reasons import MAX_WORDS, MIN_SHARE, PAIRS, POSITIVE, find_reasons
-from tasks.search.parts import FORM, NON_WORD_PARTS, parts_of
+from tasks.search.parts import FORM, NON_WORD_PARTS, split_into_parts
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,9 @@ def test_pairs_are_the_largest_of_the_table(encoder: TitleEncoder, titles: list[
     reasons = find_reasons(encoder, titles, neighbours)
     compared = 0
     for i, rank in ((0, 0), (7, 1), (33, 2), (61, 0)):
-        (names, other_names), offsets, rows = parts_of(encoder, [titles[i], titles[neighbours[i, rank]]])
+        (names, other_names), offsets, rows = split_into_parts(
+            encoder, [titles[i], titles[neighbours[i, rank]]]
+        )
         parts, other_parts = rows[: offsets[1]].astype(float), rows[offsets[1] :].astype(float)
         norms = [np.linalg.norm(rows.sum(axis=0)) for rows in (parts, other_parts)]
         eligible = [[is_eligible(left, right) for right in other_names] for left in names]

@@ -9,11 +9,11 @@ from storage.arrays import Ragged
 from storage.formats.corpus import TRAIN, OpenCorpus
 from tasks.publish.plots.held_out_plots import (
     ComparedPredictions,
-    plot_borders,
     plot_category_accuracy,
+    plot_disagreement,
     plot_precision_by_rarest_word,
-    predict_both,
-    rarest_words,
+    predict_with_both_classifiers,
+    rarest_word_counts,
 )
 from tasks.text.words import NGRAM, WORD
 
@@ -47,7 +47,7 @@ def test_rarest_words_count_each_training_title_once(block, monkeypatch):
         kinds=[WORD, WORD, NGRAM, WORD],
         oov=[False, False, False, False, True, False, False],
     )
-    assert rarest_words(corpus, np.array([3, 4, 5, 6])).tolist() == [2, 0, 1, -1]
+    assert rarest_word_counts(corpus, np.array([3, 4, 5, 6])).tolist() == [2, 0, 1, -1]
 
 
 def test_precision_is_averaged_by_bin_of_the_rarest_word():
@@ -64,7 +64,7 @@ def test_a_hyperplane_cannot_separate_alternating_arcs_but_neighbours_can():
     label = (np.arange(120) // 15) % 2  # eight arcs
     split = np.where(np.arange(120) % 15 == 7, 1, TRAIN)  # the middle of each arc is held out
     queries = np.flatnonzero(split == 1)
-    predictions = predict_both(make_corpus(labels=label, split=split), vectors, queries)
+    predictions = predict_with_both_classifiers(make_corpus(labels=label, split=split), vectors, queries)
     assert predictions.knn.tolist() == label[queries].tolist() and predictions.knn_correct.all()
     assert 0 < predictions.plane_correct.sum() < len(queries)
     assert (predictions.plane_correct == (predictions.plane == label[queries])).all()
@@ -75,7 +75,7 @@ def test_both_classifiers_separate_two_groups():
     vectors = np.eye(2)[label] + np.random.default_rng(1).normal(0, 0.1, (80, 2))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     corpus = make_corpus(labels=label, split=[TRAIN] * 60 + [1] * 20)
-    predictions = predict_both(corpus, vectors, np.arange(60, 80))
+    predictions = predict_with_both_classifiers(corpus, vectors, np.arange(60, 80))
     assert predictions.knn_correct.all() and predictions.plane_correct.all()
 
 
@@ -87,14 +87,14 @@ def test_titles_are_grouped_by_which_classifier_is_correct():
         plane_correct=np.array([True, False, True, False]),
     )
     xy, names = np.arange(8).reshape(4, 2) / 10, ["news", "sport"]
-    figure = plot_borders(["A", "B", "<i>", "D"], xy, [["news"]] * 4, names, predictions)
+    figure = plot_disagreement(["A", "B", "<i>", "D"], xy, [["news"]] * 4, names, predictions)
     traces = {trace.name: (trace.text, trace.x, trace.y) for trace in figure.data}
     assert len(traces) == 4
     text, x, y = traces["only the hyperplane correct (1)"]
     assert text[0] == "<b>&lt;i&gt;</b><br>news<br>k-NN: sport<br>hyperplane: news"
     assert (x[0], y[0]) == (0.4, 0.5)
     nothing = ComparedPredictions(*(np.zeros(0, dtype=int) for _ in range(4)))
-    assert not plot_borders([], np.zeros((0, 2)), [], [], nothing).data
+    assert not plot_disagreement([], np.zeros((0, 2)), [], [], nothing).data
 
 
 def test_accuracy_by_category_and_protocol():

@@ -11,7 +11,7 @@ from tasks.publish.registry.quality import (
     COMPARED,
     QualityScorer,
     QueryQualities,
-    SameEncoder,
+    TonightsResults,
     neighbour_count,
     query_quality,
     read_headline,
@@ -217,9 +217,9 @@ def test_a_model_equals_itself_for_any_number_of_neighbours(
     tonight = scorer.score_challenger(home / vectors.path, home / scores.path)
     ours = {**headline.challenger, **tonight}
     np.testing.assert_array_equal(champion["predictor"], tonight["predictor"])
-    same = SameEncoder.of(toy_model, home / model.path, home / vectors.path, ours)
-    assert same is not None and SameEncoder.of(home / corpus.path, toy_model, toy_model, ours) is None
-    for name, values in scorer.score_model(toy_model, same).items():
+    results = TonightsResults(home / model.path, home / vectors.path, ours)
+    assert results.are_valid_for(toy_model) and not results.are_valid_for(home / corpus.path)
+    for name, values in scorer.score_model(toy_model, results).items():
         np.testing.assert_array_equal(values, champion[name])
     answers = headline._replace(challenger=ours, others={CHAMPION: champion})
     rows = pq.read_table(home / scores.path / "queries.parquet", filters=[("form", "==", "title_only")])

@@ -38,7 +38,7 @@ def test_new_titles_have_rings_up_to_a_limit(open_map, plant_map, tmp_path, beco
     becomes(page, f"guidespace.counts().ringed === {new_german}")
     crowded = tmp_path / "crowded.html"
     crowded.write_text(
-        render_map(dataclasses.replace(plant_map(1600), fresh=[True] * 1600)), encoding="utf-8"
+        render_map(dataclasses.replace(plant_map(1600), is_new=[True] * 1600)), encoding="utf-8"
     )
     page = open_map(crowded)
     becomes(page, "guidespace.counts().lit === 1600")

@@ -80,7 +80,7 @@ def large_map() -> MapContent:
         reasons=Reasons(
             [name.lower().split() for name in names], left, right, rng.integers(2, 60, shape).astype(np.int8)
         ),
-        fresh=rng.random(TITLES) < 0.02,
+        is_new=rng.random(TITLES) < 0.02,
         times=AiringTimes.from_rows(
             [
                 [(29_155_320 + minute, f"Channel {minute % CHANNELS}") for minute in sorted(row)]
@@ -138,7 +138,7 @@ def test_it_opens_pans_searches_and_filters(open_map, large_map, large_file, bec
     print(len(frames), most)
     assert len(frames) > 20
     assert 0 < most["points"] <= MAX_POINTS
-    assert 0 < most["looked"] <= TITLES + int(large_map.fresh.sum())  # new ones twice, for labels and rings
+    assert 0 < most["looked"] <= TITLES + int(large_map.is_new.sum())  # new ones twice, for labels and rings
     assert 0 < most["names"] <= MAX_LABELS
     assert 0 < most["rectangles"] <= MAX_RECTANGLES
 
