@@ -86,7 +86,7 @@ FILES = {
 def test_all_other_bytes_are_copied(fill: Callable, name: str) -> None:
     content = FILES[name]
     written, report = fill(content, mark=True)
-    filled = sum(report.filled.values())
+    filled = sum(report.filled_by_source.values())
     assert filled >= 1, report
     codec = {"UTF-16": "utf-16-le", "UTF-16 big": "utf-16-be"}.get(name, "")
     plain = written.decode(codec).encode() if codec else written
@@ -130,7 +130,7 @@ def test_the_dtd_is_satisfied(fill: Callable, vocabulary: str) -> None:
     before = etree.fromstring(content)
     assert DTD.validate(before), DTD.error_log
     written, report = fill(content, vocabulary=vocabulary, mark=True, every=vocabulary == "etsi")
-    assert sum(report.filled.values()) + report.extended == (2 if vocabulary == "own" else 3)
+    assert sum(report.filled_by_source.values()) + report.extended == (2 if vocabulary == "own" else 3)
     after = etree.fromstring(written)
     assert DTD.validate(after), DTD.error_log
     assert len(after.findall(".//category")) > len(before.findall(".//category"))
@@ -163,7 +163,7 @@ def test_a_programme_too_large_for_memory_is_copied(fill: Callable) -> None:
     large = programme("Large", f"<desc>{'x' * (5 << 20)}</desc>")
     content = guide(programme(BAKING), large, programme(BAKING)).encode()
     written, report = fill(content)
-    assert (report.programmes, sum(report.filled.values())) == (2, 2)
+    assert (report.programmes, sum(report.filled_by_source.values())) == (2, 2)
     assert ADDED.sub(b"", written) == content
 
 

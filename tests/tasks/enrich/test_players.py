@@ -110,7 +110,7 @@ def test_additions_for_players_are_marked_and_valid_and_all_else_is_copied(fill:
     assert b"<category>COOKERY</category><!-- guidespace 1.00 -->\n    <category>Leisure hobbies<" in body
     assert report.written["jellyfin"] == report.written["emby"] == {"Movie": 1}
     lines = list(report_lines(report, EnrichOptions(players=make_players(["emby", "kodi"])), "out.xml"))
-    assert "for emby: Movie 1" in lines and "for kodi: nothing to add" in lines
+    assert "added for emby: Movie to 1 programmes" in lines and "added for kodi: nothing" in lines
     assert "The table of genres for Kodi: out.genres.xml" in lines
 
 
@@ -121,7 +121,7 @@ def test_all_other_bytes_are_copied(fill: Callable, name: str) -> None:
     codec = {"UTF-16": "utf-16-le", "UTF-16 big": "utf-16-be"}.get(name, "")
     plain = written.decode(codec).encode() if codec else written
     removed, count = MARKED.subn(b"", plain)
-    assert count > sum(report.filled.values()) > 0
+    assert count > sum(report.filled_by_source.values()) > 0
     assert (removed.decode().encode(codec) if codec else removed) == FILES[name]
 
 
@@ -184,7 +184,9 @@ def test_declaration(head: bytes, encoding: str, expected: bytes) -> None:
 
 def test_options() -> None:
     assert [player.name for player in make_players(["kodi", "emby", "kodi"])] == ["kodi", "emby"]
-    with pytest.raises(EnrichError, match="no player 'plex'; expected emby, jellyfin, kodi, tvheadend"):
+    with pytest.raises(
+        EnrichError, match="unknown player 'plex'; expected one of emby, jellyfin, kodi, tvheadend"
+    ):
         make_players(["plex"])
     with pytest.raises(EnrichError, match="name a file instead of -"):
         check_output("-", EnrichOptions(players=make_players(["kodi"])))
