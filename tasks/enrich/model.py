@@ -80,15 +80,14 @@ class CategoryModel:
         self.max_descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # per title
         table = pq.read_table(folder / "titles.parquet", columns=columns + rare_columns, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
-            parts = {"rows", "slots"} & {*rows.keys()}
-            self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in parts)
+            vector_parts = {"rows", "slots"} & {*rows.keys()}
+            self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in vector_parts)
         self.labels: list[list[str]] = table["labels"].to_pylist()
         self.languages = np.array([code or "" for code in table["language"].to_pylist()], dtype=str)
         self.shows = table["show_key"].to_pylist()
         is_training = np.asarray(table["split"]) == "train"
-        self._rare: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare_columns else []
-        is_labelled = np.array([bool(labels) for labels in self.labels], dtype=bool)
-        self.voters = np.flatnonzero(is_training & is_labelled)
+        self._rare_labels: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare_columns else []
+        self.voters = np.flatnonzero(is_training & np.fromiter(map(bool, self.labels), bool))
         self.row_of = {show: row for row, show in enumerate(self.shows)}
 
     @cached_property
@@ -237,20 +236,20 @@ class CategoryModel:
 
         ids, cosines = top_neighbours(queries, self.vectors(slots), 1)
         is_nearest = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _COSINE_TOLERANCE)
-        labels_of: dict[int, Sequence[str]] = {}
+        categories_by_position: dict[int, Sequence[str]] = {}
         for position in np.flatnonzero(is_nearest).tolist():
             correction = self.corrections[self.shows[slots[ids[position, 0]]]]
             if show_name(correction.title)[0] == show_name(titles[position])[0]:
-                labels_of[position] = correction.categories
-        return labels_of
+                categories_by_position[position] = correction.categories
+        return categories_by_position
 
     @cached_property
     def _true_labels(self) -> list[list[str]]:
         """Labels of each title; of held-out titles also rare categories, which are never predicted."""
         labels = [*self.labels]
-        votes = [votes for votes in (self.votes, self.channel_votes) if votes is not None]
-        for row in np.unique(np.concatenate([source.titles for source in votes])) if self._rare else ():
-            labels[row] = [*labels[row], *self._rare[row]]
+        held_out = [votes.titles for votes in (self.votes, self.channel_votes) if votes is not None]
+        for row in np.unique(np.concatenate(held_out)) if self._rare_labels else ():
+            labels[row] = [*labels[row], *self._rare_labels[row]]
         return labels
 
     def name_predictor(

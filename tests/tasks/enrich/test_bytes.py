@@ -180,7 +180,7 @@ def test_files_that_cannot_be_reproduced_are_refused(fill: Callable) -> None:
     odd = guide(programme(BAKING), head="").encode("utf-16-le") + b"\0\xd8<\0"
     with pytest.raises(EnrichError, match=r"not valid UTF-16-LE .* convert it to UTF-8 first"):
         fill(odd)
-    with pytest.raises(EnrichError, match="JSON lines; expected XMLTV"):
+    with pytest.raises(EnrichError, match="file of JSON lines; name an XMLTV file"):
         fill(b'{"channel": "one"}\n')
     with pytest.raises(FeedError, match="XML, but not XMLTV"):
         fill(b"<html></html>")

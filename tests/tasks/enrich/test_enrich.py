@@ -107,7 +107,7 @@ def test_a_custom_table(fill: Callable, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("a,b\n", "the first line is 'a,b'; expected raw and a column"),
+        ("a,b\n", "the first line is 'a,b'; expected the column raw and a column"),
         ("raw,b\nx\n", "line 2: 1 cells, expected 2"),
         ("raw,b\nx,\n", "no row has a name"),
         ("", "the first line is ''"),

@@ -13,7 +13,7 @@ from tasks.enrich.insertion import declare
 from tasks.enrich.output import check_output, genres_file
 from tasks.enrich.players import PLAYERS
 from tasks.enrich.players.base import Programme
-from tasks.enrich.players.dvb import IDS
+from tasks.enrich.players.dvb import GENRES_TABLE
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions, make_players
@@ -31,7 +31,7 @@ def test_dvb_genres_are_those_of_tvheadend() -> None:
     with reference.open(encoding="utf-8", newline="") as file:
         rows = [(row["group"], row["name"]) for row in csv.DictReader(file, delimiter=";")]
     groups = list(dict.fromkeys(group for group, _ in rows))
-    with IDS.open(encoding="utf-8", newline="") as file:
+    with GENRES_TABLE.open(encoding="utf-8", newline="") as file:
         ids = {(row["level 1"], row["level 2"]): int(row["id"], 16) for row in csv.DictReader(file)}
     of_group = {group: [name for other, name in rows if other == group] for group in groups}
     assert ids == {
