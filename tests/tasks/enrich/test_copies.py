@@ -98,7 +98,7 @@ def test_refresh_reads_a_feed_that_only_a_copy_has(
 ) -> None:
     copies.update([server.url])  # as `guidespace guide` does, which does not write to the catalogue
     assert read_status(copies.home)["programmes"] == 0
-    arguments = str(copies.home), [server.url], READING, copies.options, str(copies.model)
+    arguments = str(copies.home), [server.url], READING, copies.options, str(copies.model_folder)
     without_run(fill, *arguments)
     status = read_status(copies.home)
     assert status["programmes"] == 1 and [feed["source"] for feed in status["feeds"]] == [server.url]
