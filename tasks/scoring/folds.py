@@ -52,6 +52,12 @@ class Figure(NamedTuple):
         """Bounds of the 95 % interval."""
         return self.value - self.margin, self.value + self.margin
 
+    @property
+    def sign(self) -> bool | None:
+        """True if the interval is above zero, False if it is below zero, None if it contains zero."""
+        low, high = self.interval
+        return True if low > 0 else False if high < 0 else None
+
 
 def predict_held_out(
     titles: CorpusTitles, family: np.ndarray, form: str, vectors: np.ndarray, k: int = K
