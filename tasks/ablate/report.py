@@ -11,7 +11,7 @@ VERDICTS = {True: "pays", False: "costs", None: "no difference"}  # by the sign 
 NOTE = (
     "A block is worth the quality of the preset minus the quality without the block, on the same held-out "
     "titles, averaged over seeds. Quality is the mean of accuracy and precision at 10. For clusters, it is "
-    "the B-cubed F of all labelled titles. ± is 1.96 standard errors of a bootstrap over families (the titles "
+    "the B-cubed F of all labelled titles. ± is 1.96 standard errors of a bootstrap over families (titles "
     "with the same first word, in all folds). About one interval in twenty does not contain the true value."
 )
 

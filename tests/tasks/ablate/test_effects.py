@@ -124,7 +124,9 @@ def test_blocks_are_chosen_by_name_pattern_or_change():
     ]  # fmt: skip
     (own,) = choose_blocks(["train.optimizer=adam train.epochs=3"])
     assert own.changes == ("train.optimizer=adam", "train.epochs=3") and not own.is_of_clusters
-    with pytest.raises(UnknownBlock, match=r"no block is called 'ngrams'; expected one of word, .*or a change"):
+    with pytest.raises(
+        UnknownBlock, match=r"no block is called 'ngrams'; expected one of word, .*NAME=VALUE"
+    ):
         choose_blocks(["ngrams"])
 
 
