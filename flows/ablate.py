@@ -81,7 +81,9 @@ def ablate(
         ]
         results = plan.group_predictions(future.result() for future in futures)
         bases = {block.name: base_of(block) for block in plan.blocks}
-        table = conclude(home, plan.blocks, results, bases, plan.left_out, ablation.resamples, night.run)
+        table = conclude(
+            home, plan.blocks, results, bases, plan.ineffective_blocks, ablation.resamples, night.run
+        )
         return ComparisonResult(table=table, run=night.run, where=night.tracking.run_location(night.run))
 
 

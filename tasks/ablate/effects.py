@@ -52,17 +52,19 @@ class Effect:
         return self.overall.sign
 
 
-def measure_effect(block: AblationBlock, base: Folds, ablated: Folds, resamples: int = RESAMPLES) -> Effect:
+def measure_effect(
+    block: AblationBlock, base_folds: Folds, ablated_folds: Folds, resamples: int = RESAMPLES
+) -> Effect:
     """Computes the effect of a block from predictions with the block and without the block.
 
     Args:
         block: The block that was removed.
-        base: Predictions of the trials with the block, by fold and seed.
-        ablated: Predictions of the trials without the block, by fold and seed.
+        base_folds: Predictions of the trials with the block, by fold and seed.
+        ablated_folds: Predictions of the trials without the block, by fold and seed.
         resamples: Number of bootstrap resamples.
     """
-    cells = [cell for cell in (*CELLS, AGREEMENT) if cell in base[0][0]]
-    columns_by_cell = {cell: _pair_titles(cell, base, ablated) for cell in cells}
+    cells = [cell for cell in (*CELLS, AGREEMENT) if cell in base_folds[0][0]]
+    columns_by_cell = {cell: _pair_titles(cell, base_folds, ablated_folds) for cell in cells}
     overall = _concatenate(columns_by_cell.values())
     show_columns = [columns for cell, columns in columns_by_cell.items() if cell[1] == SHOWS[1]]
     columns_by_cell[SHOWS] = _concatenate(show_columns)
@@ -75,14 +77,14 @@ def measure_effect(block: AblationBlock, base: Folds, ablated: Folds, resamples:
     return Effect(block, figures, float(overall[0].mean()), float(overall[1].mean()))
 
 
-def _pair_titles(cell: tuple[str, str], base: Folds, ablated: Folds) -> Columns:
+def _pair_titles(cell: tuple[str, str], base_folds: Folds, ablated_folds: Folds) -> Columns:
     """Returns the columns of the titles of one cell, in all folds.
 
     Raises:
         ValueError: Different titles are held out with the block and without the block.
     """
     fold_columns = []
-    for base_fold, ablated_fold in zip(base, ablated, strict=True):
+    for base_fold, ablated_fold in zip(base_folds, ablated_folds, strict=True):
         base_scores, ablated_scores = (
             [scores[cell] for scores in seeds if cell in scores] for seeds in (base_fold, ablated_fold)
         )

@@ -33,7 +33,7 @@ class Plan:
     """Blocks and trials of an ablation."""
 
     blocks: list[AblationBlock]  # blocks to measure
-    left_out: list[str]  # names of the requested blocks that do not change the preset
+    ineffective_blocks: list[str]  # names of the requested blocks that do not change the preset
     trials: list[AblationTrial]
 
     def group_predictions(
@@ -60,7 +60,7 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
         SettingError: A change of settings in ``ablation.blocks`` is invalid.
     """
     changed_settings: dict[str, Settings] = {}
-    left_out, blocks = [], choose_blocks(ablation.blocks)
+    ineffective_blocks, blocks = [], choose_blocks(ablation.blocks)
     for block in blocks:
         try:
             changed_settings[block.name] = override(settings, block.changes)
@@ -69,7 +69,7 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
                 raise
         if changed_settings.get(block.name, settings) == settings:
             changed_settings.pop(block.name, None)
-            left_out.append(block.name)
+            ineffective_blocks.append(block.name)
     blocks = [block for block in blocks if block.name in changed_settings]
     variants = {base_of(block): settings for block in blocks} | changed_settings
     of_clusters = {name for block in blocks if block.is_of_clusters for name in (block.name, base_of(block))}
@@ -77,7 +77,7 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
     trials = [
         plan_trial(name, variant, fold, seed, name in of_clusters) for (name, variant), fold, seed in runs
     ]
-    return Plan(blocks=blocks, left_out=left_out, trials=trials)
+    return Plan(blocks=blocks, ineffective_blocks=ineffective_blocks, trials=trials)
 
 
 def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> AblationTrial:

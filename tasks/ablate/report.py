@@ -42,10 +42,10 @@ def describe_effect(effect: Effect) -> str:
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."
 
 
-def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str:
+def write_report(effects: Sequence[Effect], ineffective_blocks: Sequence[str] = ()) -> str:
     """Formats the report as Markdown: a table, sentences, and the blocks without a positive effect.
 
-    ``left_out`` are the names of the requested blocks that do not change the preset.
+    ``ineffective_blocks`` are the names of the requested blocks that do not change the preset.
     """
     by_categories = [effect for effect in effects if AGREEMENT not in effect.figures]
     by_clusters = [effect for effect in effects if AGREEMENT in effect.figures]
@@ -66,8 +66,8 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
             f"{effect.block.name} (`{' '.join(effect.block.changes)}`)" for effect in not_positive
         )
         lines += [f"Without a positive effect: {changes}.", ""]
-    if left_out:
-        lines += [f"Left out, because they do not change the preset: {', '.join(left_out)}.", ""]
+    if ineffective_blocks:
+        lines += [f"Left out, because they do not change the preset: {', '.join(ineffective_blocks)}.", ""]
     return "\n".join([*lines, NOTE, ""])
 
 

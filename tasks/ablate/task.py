@@ -29,7 +29,7 @@ def conclude(
     blocks: Sequence[AblationBlock],
     trials: Mapping[str, Trials],
     bases: Mapping[str, str],
-    left_out: Sequence[str],
+    ineffective_blocks: Sequence[str],
     resamples: int,
     run: str,
 ) -> str:
@@ -40,7 +40,7 @@ def conclude(
         blocks: Blocks to measure.
         trials: Predictions of all trials, by name of the block or of the preset's trials.
         bases: Name of the preset's trials with which a block is compared, by name of the block.
-        left_out: Names of the requested blocks that do not change the preset.
+        ineffective_blocks: Names of the requested blocks that do not change the preset.
         resamples: Number of bootstrap resamples.
         run: Id of the parent run in MLflow.
 
@@ -57,7 +57,7 @@ def conclude(
     )
     for effect in effects:
         _log_block(tracking, run, effect, predictions[effect.block.name])
-    report = write_report(effects, left_out)
+    report = write_report(effects, ineffective_blocks)
     with tempfile.TemporaryDirectory() as temporary_folder:
         folder = Path(temporary_folder)
         (folder / "ablation.md").write_text(report, encoding="utf-8")

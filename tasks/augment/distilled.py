@@ -54,9 +54,9 @@ class Distilled:
             )
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         used_buckets, columns = np.unique(ids.values, return_inverse=True)
-        centred, mean, norm = compute_targets(rows, document_frequency)
+        centred_rows, mean, norm = compute_targets(rows, document_frequency)
         ngram_rows = solve_ridge(
-            Ragged(ids.offsets, columns), len(used_buckets), centred,
+            Ragged(ids.offsets, columns), len(used_buckets), centred_rows,
             alpha=self.alpha, max_iter=self.max_iter, tol=self.tol,
         )  # fmt: skip
         return NgramRows(

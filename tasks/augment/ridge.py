@@ -25,7 +25,7 @@ _MAX_RARE_WORDS = 3  # maximum number f of words of a bucket in R, from f² − 
 class NgramTargets(NamedTuple):
     """Regression targets, computed from the trained rows of words."""
 
-    centred: np.ndarray  # float32 (words, dim): unit-norm rows minus the mean of these rows
+    centred_rows: np.ndarray  # float32 (words, dim): unit-norm rows minus the mean of these rows
     mean: np.ndarray  # float32 (dim,): mean of the unit-norm rows, which is added to every unseen word
     norm: float  # median norm of the rows of the rarer half of the words
 

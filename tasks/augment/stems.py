@@ -69,12 +69,12 @@ class Stems(RecurrentTrainingSettings, Recurrent):
             )
         frequent_rows = np.argsort(-document_frequency, kind="stable")[: self.most_words]
         encoder = self.train([words[int(row)] for row in frequent_rows])
-        centred, mean, norm = compute_targets(rows, document_frequency)
+        centred_rows, mean, norm = compute_targets(rows, document_frequency)
         return NearestWords(
             encoder=encoder,
             neighbours=self.neighbours,
             word_vectors=unit_rows(encoder.vectors(words)),
-            rows=centred,
+            rows=centred_rows,
             mean=mean,
             norm=norm,
         )

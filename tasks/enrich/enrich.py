@@ -18,7 +18,7 @@ import numpy as np
 from storage.episodes.numbers import fold_sub_title
 from tasks.enrich.episodes import NUMBERS, Episode, Numbers, find_numbers, has_number
 from tasks.enrich.for_players import PlayerNames, prepare_names
-from tasks.enrich.insertion import declare, insert
+from tasks.enrich.insertion import add_declaration, insert_elements
 from tasks.enrich.model import CategoryModel, NamePredictions
 from tasks.enrich.players.base import DECLARATION
 from tasks.enrich.settings import EnrichOptions
@@ -124,8 +124,8 @@ class Enrichment:
             if self.players:
                 new_numbers = () if self.players.excludes_number(categories or ()) else new_numbers
                 is_numbered = bool(new_numbers) or has_number(*numbers)
-                if place >= 0 and (categories or not self.guide.placeholder[title_id]):
-                    names, name_confidence = self.players.extend(
+                if place >= 0 and (categories or not self.guide.is_placeholder[title_id]):
+                    names, name_confidence = self.players.select_names(
                         title_id, categories or (), names, is_numbered
                     )
                     confidence = min(confidence, name_confidence)
@@ -136,7 +136,7 @@ class Enrichment:
             elif title_categories:
                 report.filled_by_source[title_categories.source] += bool(names)
             else:
-                report.placeholders += bool(self.guide.placeholder[title_id])
+                report.placeholders += bool(self.guide.is_placeholder[title_id])
             if names:
                 texts = (html.escape(name, quote=False) for name in names)
                 category_xml = [f"<category>{text}</category>" for text in texts]
@@ -169,8 +169,8 @@ class Enrichment:
 
         With the option ``mark``, a comment with the confidence follows each element.
         """
-        note = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
-        encoded_elements = ((element + note).encode(*self._charset) for element in elements)
+        comment = f"<!-- guidespace {confidence:.2f} -->" if self.options.mark else ""
+        encoded_elements = ((element + comment).encode(*self._charset) for element in elements)
         return b"".join(indent + text for text in encoded_elements)
 
     @property
@@ -180,9 +180,9 @@ class Enrichment:
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the bytes of the enriched guide, in the encoding of the original guide."""
-        pieces = insert(self.source.pieces(), self.additions())
+        pieces = insert_elements(self.source.pieces(), self.additions())
         if self.options.needs(DECLARATION):
-            pieces = declare(pieces, "utf-16" if self.source.codec else self.survey.encoding)
+            pieces = add_declaration(pieces, "utf-16" if self.source.codec else self.survey.encoding)
         yield from self.source.encode(pieces)
 
 
@@ -205,16 +205,16 @@ def plan(
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
     report, categories = Report(unreadable=survey.unreadable), _look_up_categories(guide, model, vocabulary)
-    titles_with_gap = np.flatnonzero(guide.has_gap & ~guide.placeholder).tolist()
+    titles_with_gap = np.flatnonzero(guide.has_gap & ~guide.is_placeholder).tolist()
     title_ids = np.array([title for title in titles_with_gap if title not in categories], dtype=np.int64)
     report.predicted_title_count = len(title_ids)
     queries = model.embed(guide, title_ids)
     neighbours = model.neighbours(queries)
-    titles = [guide.title[title] for title in title_ids]
+    titles = [guide.titles[title] for title in title_ids]
     for position, labels in model.corrected_editions(titles, queries.vectors, neighbours).items():
         names = _names_of_labels(vocabulary, labels)
         categories[int(title_ids[position])] = TitleCategories(names, FROM_EDITION)
-    languages = np.array([guide.language[title] for title in title_ids], dtype=str)
+    languages = np.array([guide.languages[title] for title in title_ids], dtype=str)
     predictions: NamePredictions | None = None  # at the level above, then at the current level
     for level in range(vocabulary.levels):
         predictions = model.predict(
@@ -223,16 +223,16 @@ def plan(
         is_written = np.zeros_like(predictions.is_selected)
         for position in np.flatnonzero(predictions.is_selected):
             title = int(title_ids[position])
-            broader = categories.get(title, TitleCategories((), FROM_PREDICTION))
-            if broader.source != FROM_EDITION:
-                names = (*broader.names, predictions.names[position])
-                confidence = min(broader.confidence, float(predictions.confidence[position]))
+            broader_categories = categories.get(title, TitleCategories((), FROM_PREDICTION))
+            if broader_categories.source != FROM_EDITION:
+                names = (*broader_categories.names, predictions.names[position])
+                confidence = min(broader_categories.confidence, float(predictions.confidence[position]))
                 categories[title] = TitleCategories(names, FROM_PREDICTION, confidence)
                 is_written[position] = True
         report.predictions_by_level.append(replace(predictions, is_selected=is_written))
-    predicted = sorted(title for title, added in categories.items() if added.source == FROM_PREDICTION)
-    examples = predicted[:: max(1, len(predicted) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-    report.examples += [Example(guide.title[title], categories[title]) for title in examples]
+    predicted_titles = sorted(title for title, added in categories.items() if added.source == FROM_PREDICTION)
+    examples = predicted_titles[:: max(1, len(predicted_titles) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    report.examples += [Example(guide.titles[title], categories[title]) for title in examples]
     numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
     players = None
     if options.players:
@@ -250,15 +250,15 @@ def _look_up_categories(
     These are the titles that a user has corrected, and the titles with categories in the guide or the model.
     """
     title_categories: dict[int, TitleCategories] = {}
-    for title, show in enumerate(guide.show_key):
-        if guide.placeholder[title]:
+    for title, show in enumerate(guide.show_keys):
+        if guide.is_placeholder[title]:
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
         if correction:  # nothing is written if the vocabulary has no name for its categories
             names = _names_of_labels(vocabulary, correction.categories)
             title_categories[title] = TitleCategories(names, FROM_CORRECTION)
             continue
-        names, source = vocabulary.of_categories(guide.categories.get(title, ())), FROM_GUIDE
+        names, source = vocabulary.of_categories(guide.category_lists.get(title, ())), FROM_GUIDE
         if not names and row is not None:
             names, source = _names_of_labels(vocabulary, model.labels[row]), FROM_MODEL
         if names:
@@ -269,5 +269,5 @@ def _look_up_categories(
 def _names_of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
     """Returns the distinct names that a vocabulary has for labels of the model, broadest level first."""
     names = [vocabulary.of_label(label) for label in labels]
-    by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
-    return tuple(dict.fromkeys(filter(None, by_level)))
+    names_by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
+    return tuple(dict.fromkeys(filter(None, names_by_level)))

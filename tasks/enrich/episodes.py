@@ -39,7 +39,7 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
         for title, sub_title, place in read_rows(file, [*columns, "number_place"])
         if place >= 0
         and (folded_sub_title := fold_sub_title(sub_title))
-        and not guide.placeholder[guide.title_of_raw[title]]
+        and not guide.is_placeholder[guide.title_of_raw[title]]
     }
     return agreeing_numbers(episodes, _numbered_airings(guide, home_guide)) if episodes else {}
 
@@ -54,7 +54,7 @@ def agreeing_numbers(
         airings: The episode and the numbers of each airing that has a number and a sub-title.
     """
     titles = {title for title, _ in episodes}
-    numbers_of: dict[Episode, set[tuple[str, str]]] = {}
+    numbers_by_episode: dict[Episode, set[tuple[str, str]]] = {}
     has_season: dict[int, set[bool]] = {}  # by title, whether a number contains a season
     sub_titles: dict[int, set[str]] = {}
     for episode, numbers in airings:
@@ -64,10 +64,10 @@ def agreeing_numbers(
             )
             sub_titles.setdefault(episode[0], set()).add(episode[1])
             if episode in episodes:
-                numbers_of.setdefault(episode, set()).update(numbers)
+                numbers_by_episode.setdefault(episode, set()).update(numbers)
     return {
         episode: sorted(numbers, reverse=True)  # xmltv_ns first
-        for episode, numbers in numbers_of.items()
+        for episode, numbers in numbers_by_episode.items()
         if numbers
         and len(has_season[episode[0]]) <= 1
         and len(sub_titles[episode[0]]) > 1
@@ -108,16 +108,22 @@ def _numbered_airings(guide: GuideTitles, home_guide: Path | None) -> Iterator[t
         or NUMBERS[1] not in pq.read_schema(file := home_guide / "programmes.parquet").names
     ):
         return  # a Guide of an older version has no numbering systems
-    title_of = {key: title for title, key in enumerate(guide.show_key)}
-    yield from _read_airings(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
+    title_index = {key: title for title, key in enumerate(guide.show_keys)}
+    yield from _read_airings(
+        file, cache(lambda raw_title: title_index.get(parse_title(raw_title).show_key, -1))
+    )
 
 
-def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
+def _read_airings(file: Path, title_index: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
     """Yields (episode, numbers) for each airing in a programmes.parquet that has a number and a sub-title.
 
-    ``title_of`` returns the index of a raw title; -1: the airing is skipped.
+    ``title_index`` returns the index of a raw title; -1: the airing is skipped.
     """
-    for raw, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
-        if texts and (folded_sub_title := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
+    for raw_title, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
+        if (
+            texts
+            and (folded_sub_title := fold_sub_title(sub_title))
+            and (title := title_index(raw_title)) >= 0
+        ):
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)
             yield (title, folded_sub_title), [pair for pair in pairs if pair[0] in (XMLTV, ONSCREEN)]

@@ -42,7 +42,7 @@ class PlayerNames:
         """Returns whether a programme with these categories must not get an episode number."""
         return any(player.excludes_number(name) for player in self.players for name in categories)
 
-    def extend(
+    def select_names(
         self, title: int, categories: Sequence[str], names: Sequence[str], is_numbered: bool
     ) -> tuple[list[str], float]:
         """Returns all names to add to a programme: those for gaps, and those that players expect.
@@ -57,11 +57,11 @@ class PlayerNames:
         Returns:
             Names to add, and the lowest confidence of the kinds and genre from which players' names follow.
         """
-        allowed = [name for name in names if not (is_numbered and self.excludes_number([name]))]
-        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed), is_numbered)
+        allowed_names = [name for name in names if not (is_numbered and self.excludes_number([name]))]
+        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed_names), is_numbered)
         genre, confidence = self.genres.get(title, ("", 1.0))
         programme = Programme(
-            categories=(*categories, *allowed),
+            categories=(*categories, *allowed_names),
             kinds=frozenset(prediction.kind for prediction in kinds),
             numbered=is_numbered,
             genre=genre,
@@ -69,7 +69,7 @@ class PlayerNames:
         added_names = [(player.name, name) for player in self.players for name in player.names(programme)]
         for player_name, name in added_names:
             self.written[player_name][name] += 1
-        names = list(dict.fromkeys((*allowed, *(name for _, name in added_names))))
+        names = list(dict.fromkeys((*allowed_names, *(name for _, name in added_names))))
         self.categories.update(categories, names)
         return names, min(
             confidence, *(prediction.probability for prediction in kinds), 1.0
@@ -92,7 +92,7 @@ def prepare_names(
     """
     files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
     kinds = KindModel.open(model.folder, options.kind_precision.by_kind()).predict(
-        *files, guide.title, guide.show_key, guide.folder
+        *files, guide.titles, guide.show_keys, guide.folder
     )
     genres = _predict_genres(guide, model, options, names_by_title) if options.needs(DVB) else {}
     return PlayerNames(options.players, kinds, genres)
@@ -111,12 +111,12 @@ def _predict_genres(
     table = genre_table()
     without_genre = [
         title
-        for title in np.flatnonzero(~guide.placeholder).tolist()
-        if not table.of_categories(names_by_title.get(title, guide.categories.get(title, ())))
+        for title in np.flatnonzero(~guide.is_placeholder).tolist()
+        if not table.of_categories(names_by_title.get(title, guide.category_lists.get(title, ())))
     ]
     title_ids = np.array(without_genre, dtype=np.int64)
     neighbours = model.neighbours(model.embed(guide, title_ids))
-    languages = np.array([guide.language[title] for title in without_genre], dtype=str)
+    languages = np.array([guide.languages[title] for title in without_genre], dtype=str)
     predictions = model.predict(neighbours, languages, table, 0, options.minimum_precision)
     return {
         without_genre[position]: (predictions.names[position], float(predictions.confidence[position]))

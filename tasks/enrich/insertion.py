@@ -13,10 +13,10 @@ _UP_TO_CATEGORY = rb"title|sub-title|desc|credits|date|category"
 _UP_TO_NUMBER = _UP_TO_CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
 _END_TAG = rb"</(%b)\s*>|<(?:%b)(?:\s[^<>]*)?/>"
 _NESTED = rb"<(?:subtitles|(?:star-)?rating)(?:\s[^<>]*)?(?<!/)>.*?</(?:subtitles|(?:star-)?rating)\s*>|"
-# CATEGORY matches the end tags after which a category can be inserted, NUMBER those for an episode-num.
-# NUMBER also matches complete elements subtitles, rating and star-rating, to skip the end tags inside them.
-CATEGORY = re.compile(_END_TAG % (_UP_TO_CATEGORY, _UP_TO_CATEGORY))
-NUMBER = re.compile(_NESTED + _END_TAG % (_UP_TO_NUMBER, _UP_TO_NUMBER), re.DOTALL)
+# Patterns of the end tags after which a category or an episode-num can be inserted. NUMBER_PREDECESSORS also
+# matches complete elements subtitles, rating and star-rating, so that the end tags inside them are skipped.
+CATEGORY_PREDECESSORS = re.compile(_END_TAG % (_UP_TO_CATEGORY, _UP_TO_CATEGORY))
+NUMBER_PREDECESSORS = re.compile(_NESTED + _END_TAG % (_UP_TO_NUMBER, _UP_TO_NUMBER), re.DOTALL)
 _TRAILING_SPACE = re.compile(rb"\s*\Z")
 
 
@@ -29,7 +29,8 @@ def find_insertion_point(
         content: Bytes of a section of the guide.
         masked: ``content`` with comments and CDATA sections blanked.
         span: Begin and end of the programme in ``content``.
-        predecessors: Pattern of the elements that precede the new element: CATEGORY or NUMBER.
+        predecessors: Pattern of the elements that precede the new element (CATEGORY_PREDECESSORS or
+            NUMBER_PREDECESSORS).
 
     Returns:
         Offset in ``content``, and white space. The offset is -1 if the programme has no preceding element.
@@ -39,14 +40,16 @@ def find_insertion_point(
     end_tags = [match for match in matches if match[1] or match[0].endswith(b"/>")]
     if not end_tags:
         return -1, b""
-    last = end_tags[-1]
-    last_begin = masked.rfind(b"<" + last[1], begin, last.start()) if last[1] else last.start()
-    gap = content[masked.rfind(b">", begin, max(begin, last_begin)) + 1 : last_begin]
-    space = _TRAILING_SPACE.search(gap)
-    return last.end(), space[0] if space else b""
+    last_tag = end_tags[-1]
+    last_tag_begin = (
+        masked.rfind(b"<" + last_tag[1], begin, last_tag.start()) if last_tag[1] else last_tag.start()
+    )
+    preceding_text = content[masked.rfind(b">", begin, max(begin, last_tag_begin)) + 1 : last_tag_begin]
+    space = _TRAILING_SPACE.search(preceding_text)
+    return last_tag.end(), space[0] if space else b""
 
 
-def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+def insert_elements(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
     """Yields a byte stream with insertions.
 
     Args:
@@ -73,7 +76,7 @@ def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> I
         )
 
 
-def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def add_declaration(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Yields an XML file with a declaration at its start, which is inserted if the file has none.
 
     Args:
@@ -81,9 +84,9 @@ def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
         encoding: Encoding to declare.
     """
     first_piece = next(pieces, b"")
-    mark = codecs.BOM_UTF8 if first_piece.startswith(codecs.BOM_UTF8) else b""
-    has_declaration = first_piece[len(mark) :].startswith(b"<?xml")
+    byte_order_mark = codecs.BOM_UTF8 if first_piece.startswith(codecs.BOM_UTF8) else b""
+    has_declaration = first_piece[len(byte_order_mark) :].startswith(b"<?xml")
     name = {"cp1252": "windows-1252"}.get(encoding, encoding.upper())
     declaration = "" if has_declaration else f'<?xml version="1.0" encoding="{name}"?>\n'
-    yield mark + declaration.encode() + first_piece[len(mark) :]
+    yield byte_order_mark + declaration.encode() + first_piece[len(byte_order_mark) :]
     yield from pieces

@@ -134,11 +134,14 @@ class CategoryModel:
 
     def embed(self, guide: GuideTitles, titles: np.ndarray) -> EmbeddedTitles:
         """Embeds titles of a guide by index. New titles are embedded from text, airings and descriptions."""
-        rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
+        rows = np.array([self.row_of.get(guide.show_keys[title], -1) for title in titles], dtype=np.int64)
         new_titles = titles[rows < 0]
         contexts, texts = guide.contexts(new_titles), guide.descriptions(new_titles, self.max_descriptions)
-        raw, display = ([names[title] for title in new_titles] for names in (guide.raw_title, guide.title))
-        return self._embed_rows(rows, raw, contexts, lambda: sentence_features(self.encoder, display, *texts))
+        raw_titles = [guide.raw_titles[title] for title in new_titles]
+        display_titles = [guide.titles[title] for title in new_titles]
+        return self._embed_rows(
+            rows, raw_titles, contexts, lambda: sentence_features(self.encoder, display_titles, *texts)
+        )
 
     def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, EmbeddedTitles]:
         """Embeds titles that a user has entered. New titles are embedded from their text alone.
@@ -257,10 +260,7 @@ class CategoryModel:
     ) -> NamePredictor:
         """Creates the predictor of names at one level of a vocabulary, calibrated on held-out titles.
 
-        Args:
-            vocabulary: Vocabulary with the names.
-            level: Level of the names.
-            predictions_above: Predictions at the level above; names count only below their names.
+        With ``predictions_above`` (the predictions at the level above), names count only below its names.
         """
         true_labels = self._true_labels
         label_names = self.linear.label_names if self.linear else ()

@@ -108,7 +108,7 @@ class CandidateNames:
         inputs = neighbours.ids, neighbours.cosines, self.labels, len(self.names)
         return predict_top(*inputs, self.support(neighbours))
 
-    def texts(self, indices: np.ndarray) -> list[str]:
+    def names_at(self, indices: np.ndarray) -> list[str]:
         """Returns the names with the given indices; "" for index -1."""
         return [self.names[index] if index >= 0 else "" for index in indices]
 
@@ -159,7 +159,7 @@ class CalibratedHeldOut:
 
         support = None if votes.support is None else np.asarray(votes.support, dtype=np.float32)
         predicted, scores = candidates.predict(VotingNeighbours(votes.neighbours, votes.cosines, support))
-        names = candidates.texts(predicted)
+        names = candidates.names_at(predicted)
         if is_allowed is not None:
             scores = np.where([is_allowed(title, name) for title, name in enumerate(names)], scores, 0.0)
         # A title may have no name at this level, or only names of rare categories. A name that is predicted
@@ -198,20 +198,19 @@ class NamePredictor:
 
     Attributes:
         candidates: Candidate names.
-        shows: Calibrations that are fitted to held-out shows, for most titles.
-        channels: Calibrations that are fitted to held-out channels, for titles on channels without labelled
-            titles. ``shows`` is used instead if too few titles are held out, or if the model is of an older
-            version.
+        held_out_shows: Calibrations for most titles.
+        held_out_channels: Calibrations for titles on channels without labelled titles. It is the same object
+            as ``held_out_shows`` if too few titles are held out, or if the model is of an older version.
     """
 
     candidates: CandidateNames
-    shows: CalibratedHeldOut
-    channels: CalibratedHeldOut
+    held_out_shows: CalibratedHeldOut
+    held_out_channels: CalibratedHeldOut
 
     @property
     def no_confidence_reason(self) -> str:
         """Why predictions have no confidence; "" if they have one."""
-        return self.shows.reason
+        return self.held_out_shows.reason
 
     def predict_all(
         self, neighbours: VotingNeighbours, languages: np.ndarray
@@ -226,13 +225,17 @@ class NamePredictor:
         confidence = np.zeros(len(indices))
         for calibrations, rows in self._calibrations(neighbours):
             confidence[rows] = calibrations.confidence(scores[rows], languages[rows])
-        return self.candidates.texts(indices), scores, confidence
+        return self.candidates.names_at(indices), scores, confidence
 
     def _calibrations(self, neighbours: VotingNeighbours) -> Iterator[tuple["Calibrations", np.ndarray]]:
-        """Yields (calibrations, mask of the titles to which they apply) for ``shows`` and ``channels``."""
-        on_unlabelled = neighbours.on_unlabelled_channels
-        on_unlabelled = np.zeros(len(neighbours.ids), dtype=bool) if on_unlabelled is None else on_unlabelled
-        for calibrated, rows in ((self.shows, ~on_unlabelled), (self.channels, on_unlabelled)):
+        """Yields (calibrations, mask of the titles to which they apply) for both sets of held-out titles."""
+        is_on_unlabelled = neighbours.on_unlabelled_channels
+        if is_on_unlabelled is None:
+            is_on_unlabelled = np.zeros(len(neighbours.ids), dtype=bool)
+        for calibrated, rows in (
+            (self.held_out_shows, ~is_on_unlabelled),
+            (self.held_out_channels, is_on_unlabelled),
+        ):
             if calibrated.calibrations is not None:
                 yield calibrated.calibrations, rows
 
@@ -254,12 +257,12 @@ class NamePredictor:
         is_selected &= scores > 0
         if is_allowed is not None:
             is_selected &= np.array([is_allowed(title, name) for title, name in enumerate(names)], dtype=bool)
-        figures = self.shows.measure(minimum_precision)
-        if self.channels is not self.shows:
-            figures["channels"] = self.channels.measure(minimum_precision)
+        figures = self.held_out_shows.measure(minimum_precision)
+        if self.held_out_channels is not self.held_out_shows:
+            figures["channels"] = self.held_out_channels.measure(minimum_precision)
         held_out_names = (
-            self.shows.select_names(minimum_precision),
-            self.channels.select_names(minimum_precision),
+            self.held_out_shows.select_names(minimum_precision),
+            self.held_out_channels.select_names(minimum_precision),
         )
         return NamePredictions(names, confidence, is_selected, figures, held_out_names)
 

@@ -16,7 +16,7 @@ from tasks.enrich.errors import EnrichError
 from tasks.enrich.players.base import GENRES
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.settings import EnrichOptions
-from tasks.enrich.source import STANDARD
+from tasks.enrich.source import STANDARD_STREAM
 
 GZIP_LEVEL = 6  # compression level 9 takes twice as long and saves one percent
 COMPRESSORS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {  # by suffix of the file name
@@ -24,7 +24,7 @@ COMPRESSORS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {  # by suffix of the
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # type: ignore[dict-item,return-value]  # noqa: SIM115
 }
-_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2))+$", re.IGNORECASE)
+_GUIDE_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2))+$", re.IGNORECASE)
 
 
 def write_output(out: str, pieces: Iterable[bytes]) -> None:
@@ -34,7 +34,7 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
         EnrichError: The folder of the file is missing or not writable.
     """
     check_output(out)
-    if out == STANDARD:
+    if out == STANDARD_STREAM:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
@@ -62,7 +62,7 @@ def write_guide(out: str, enrichment: Enrichment) -> None:
 def genres_file(out: str) -> Path:
     """Returns the path of Kodi's table of genres for a guide, such as guide.genres.xml for guide.xml.gz."""
     path = Path(out).expanduser()
-    return path.with_name(_SUFFIXES.sub("", path.name) + ".genres.xml")
+    return path.with_name(_GUIDE_SUFFIXES.sub("", path.name) + ".genres.xml")
 
 
 def check_output(out: str, options: EnrichOptions | None = None) -> None:
@@ -73,13 +73,13 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
             although a table of genres must be written into its folder.
     """
     path = Path(out).expanduser()
-    if out == STANDARD and options and options.needs(GENRES):
+    if out == STANDARD_STREAM and options and options.needs(GENRES):
         raise EnrichError(
             "for Kodi, a table of genres is written into the folder of OUT: name a file instead of -"
         )
-    if out != STANDARD and path.is_dir():
+    if out != STANDARD_STREAM and path.is_dir():
         raise EnrichError(f"{path} is a folder: name a file in this folder")
-    if out != STANDARD and not path.absolute().parent.is_dir():
+    if out != STANDARD_STREAM and not path.absolute().parent.is_dir():
         raise EnrichError(
             f"the folder {path.absolute().parent} does not exist: create it, or name another file"
         )

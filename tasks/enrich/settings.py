@@ -10,31 +10,35 @@ from tasks.enrich.vocabulary import GUIDE_VOCABULARY
 from tasks.form import configurable, setting
 from tasks.kinds.precision import KindPrecision
 
-_VOCABULARY = (
+_VOCABULARY_DESCRIPTION = (
     "Names of added categories: own (as in the guide), etsi (EN 300 468), or the path of a CSV file with the "
     "column raw and a column of names per level"
 )
-_PLAYERS = (
+_PLAYERS_DESCRIPTION = (
     "Players that read the output: the categories that they know are added to all programmes, including "
     "programmes that have categories"
 )
-_PRECISION = "Minimum precision of predicted categories; a higher precision fills fewer programmes"
-_KINDS = "Minimum precision of predicted kinds of programmes, from which categories for players follow"
+_PRECISION_DESCRIPTION = (
+    "Minimum precision of predicted categories; a higher precision fills fewer programmes"
+)
+_KINDS_DESCRIPTION = (
+    "Minimum precision of predicted kinds of programmes, from which categories for players follow"
+)
 
 
 @configurable
 class EnrichOptions:
     """Options that select which elements are added to a guide."""
 
-    vocabulary: str = setting(GUIDE_VOCABULARY, _VOCABULARY)
+    vocabulary: str = setting(GUIDE_VOCABULARY, _VOCABULARY_DESCRIPTION)
     every: bool = setting(
         False,
         "Also add names of the vocabulary to programmes that have categories, for players that know only "
         "these names",
     )
-    players: tuple[Player, ...] = setting((), _PLAYERS)
-    minimum_precision: float = setting(0.9, _PRECISION, gt=0, le=1)
-    kind_precision: KindPrecision = setting(KindPrecision(), _KINDS)
+    players: tuple[Player, ...] = setting((), _PLAYERS_DESCRIPTION)
+    minimum_precision: float = setting(0.9, _PRECISION_DESCRIPTION, gt=0, le=1)
+    kind_precision: KindPrecision = setting(KindPrecision(), _KINDS_DESCRIPTION)
     mark: bool = setting(False, "Add a comment after each added element")
     episodes: bool = setting(False, "Also add episode numbers from other airings of the same episode")
 

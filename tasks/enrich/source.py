@@ -18,7 +18,7 @@ from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
 from tasks.ingest.xmltv.prolog import UTF_16
 
-STANDARD = "-"  # standard input or output
+STANDARD_STREAM = "-"  # standard input or output
 
 
 @dataclass
@@ -33,13 +33,13 @@ class Source:
     damage: str = field(default="", init=False)  # why reading stopped before the end; "" after complete reads
 
     def __post_init__(self) -> None:
-        head = FeedStream(self.feed, self.size_cap_bytes).head()
-        if json_lines.matches(head):
+        first_bytes = FeedStream(self.feed, self.size_cap_bytes).head()
+        if json_lines.matches(first_bytes):
             raise EnrichError(
                 f"{self.feed.source} is a file of JSON lines; name an XMLTV file, into which elements can be "
                 "inserted"
             )
-        self.codec = UTF_16.get(head[:2], "")
+        self.codec = UTF_16.get(first_bytes[:2], "")
 
     def pieces(self) -> Iterator[bytes]:
         """Yields the bytes of the guide in pieces of about 400 KiB.
@@ -87,10 +87,10 @@ def open_source(
         FeedError: The guide does not exist or cannot be read.
         EnrichError: The reference names several guides, or the guide is not XMLTV.
     """
-    if reference == STANDARD:
-        with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool:
-            shutil.copyfileobj(sys.stdin.buffer, spool)
-        locations: list[str | NamedFeed] = [NamedFeed(location=spool.name, source="standard input")]
+    if reference == STANDARD_STREAM:
+        with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool_file:
+            shutil.copyfileobj(sys.stdin.buffer, spool_file)
+        locations: list[str | NamedFeed] = [NamedFeed(location=spool_file.name, source="standard input")]
     else:
         locations = resolve([reference], settings.private_addresses)
     if len(locations) > 1:

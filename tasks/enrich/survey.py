@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from tasks.enrich.episodes import NUMBERS
-from tasks.enrich.insertion import CATEGORY, NUMBER, find_insertion_point
+from tasks.enrich.insertion import CATEGORY_PREDECESSORS, NUMBER_PREDECESSORS, find_insertion_point
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.batches import to_batch
@@ -29,7 +29,7 @@ from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import FrameRecords, read_records
 from tasks.tokenize.contexts import FACTS
 
-ROWS = 20_000  # programmes in memory at once
+BATCH_ROWS = 20_000  # programmes in memory at once
 _CONTENT_NAMES = (
     "channel",
     "start",
@@ -89,7 +89,7 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
             descriptions.write_table(description_table)
             read_count, unreadable = read_count + len(table), unreadable + complete_count - len(table)
             pending_tables.append(table)
-            if sum(map(len, pending_tables)) >= ROWS:
+            if sum(map(len, pending_tables)) >= BATCH_ROWS:
                 programmes.write_table(pa.concat_tables(pending_tables))
                 pending_tables.clear()
         programmes.write_table(pa.concat_tables([*pending_tables, SCHEMA.empty_table()]))
@@ -112,9 +112,9 @@ def _make_tables(
     has_span = spans[:, 0] >= 0
     lacks_category = has_span & (_is_empty(rows["categories"]) | options.changes_all)
     is_episode = has_span & np.asarray(rows["sub_title"].is_valid()) & options.adds_numbers
-    places, indents = _insertion_points(records.frame, spans, lacks_category, CATEGORY)
+    places, indents = _insertion_points(records.frame, spans, lacks_category, CATEGORY_PREDECESSORS)
     number_places, number_indents = _insertion_points(
-        records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER
+        records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER_PREDECESSORS
     )
     # If elements are in the wrong order, no number is inserted: insertions must be in the order of the file.
     number_places[number_places < places] = -1
@@ -133,10 +133,12 @@ def _make_tables(
     }
     table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA).filter(pa.array(has_span))
     described_rows = details["row"].to_numpy()
-    mask = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
-    titles = rows["title"].take(pa.array(described_rows)).filter(mask)
+    is_selected = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
+    titles = rows["title"].take(pa.array(described_rows)).filter(is_selected)
     airings = pa.array(np.ones(len(titles), np.int64))
-    return table, pa.table([titles, details["description"].filter(mask), airings], schema=_DESCRIPTION_SCHEMA)
+    return table, pa.table(
+        [titles, details["description"].filter(is_selected), airings], schema=_DESCRIPTION_SCHEMA
+    )
 
 
 def _is_empty(lists: pa.ListArray) -> np.ndarray:
@@ -153,10 +155,10 @@ def _insertion_points(
     element of the pattern ``predecessors``, after which it would be inserted.
     """
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
-    masked = hide_cdata(frame.content)
+    masked_content = hide_cdata(frame.content)
     for row in np.flatnonzero(is_needed).tolist():
         offset, indents[row] = find_insertion_point(
-            frame.content, masked, tuple(spans[row].tolist()), predecessors
+            frame.content, masked_content, tuple(spans[row].tolist()), predecessors
         )
         places[row] = frame.offset + offset if offset >= 0 else -1
     return places, indents

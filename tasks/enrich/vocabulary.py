@@ -37,7 +37,7 @@ class GuideVocabulary:
         """Returns the names for a programme with these categories: the categories without duplicates."""
         return tuple(dict.fromkeys(categories))
 
-    def is_below(self, above: str, name: str) -> bool:
+    def is_below(self, name_above: str, name: str) -> bool:
         """Returns False, because there is only one level."""
         return False
 
@@ -59,21 +59,21 @@ class Table:
 
     def of_categories(self, categories: Sequence[str]) -> Names:
         """Returns the distinct names for a programme with these categories, broadest level first."""
-        matches = [names for category in categories for names in self.find(category)]
-        by_level = (names[level] for level in range(self.levels) for names in matches)
-        return tuple(dict.fromkeys(filter(None, by_level)))
+        matches = [names for category in categories for names in self.find_rows(category)]
+        names_by_level = (names[level] for level in range(self.levels) for names in matches)
+        return tuple(dict.fromkeys(filter(None, names_by_level)))
 
-    def is_below(self, above: str, name: str) -> bool:
-        """Returns whether a row of the table has ``name`` one level below ``above``."""
-        return (above, name) in self._pairs
+    def is_below(self, name_above: str, name: str) -> bool:
+        """Returns whether a row of the table has ``name`` one level below ``name_above``."""
+        return (name_above, name) in self._level_pairs
 
     @functools.cached_property
-    def _pairs(self) -> set[tuple[str, str]]:
+    def _level_pairs(self) -> set[tuple[str, str]]:
         """Pairs (name, name one level below) of all rows."""
         return {pair for names in self.rows.values() for pair in itertools.pairwise(names)}
 
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
-    def find(self, category: str) -> tuple[Names, ...]:
+    def find_rows(self, category: str) -> tuple[Names, ...]:
         """Returns the rows of a category.
 
         This is the row of the complete category or, for a category such as "Drama, Crime" that the table

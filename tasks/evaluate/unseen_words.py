@@ -44,7 +44,7 @@ def measure_unseen_words(
     is_held_out = np.isin(titles.split, [*PROTOCOLS])
     language_names = np.array([language or "unknown" for language in languages])
 
-    def shares(is_selected: np.ndarray) -> dict[str, object]:
+    def measure_shares(is_selected: np.ndarray) -> dict[str, object]:
         title_count, word_count = int(is_selected.sum()), int(word_counts[is_selected].sum())
         return {
             "titles": title_count,
@@ -54,17 +54,17 @@ def measure_unseen_words(
 
     distinct_languages, counts = np.unique(language_names[is_held_out], return_counts=True)
     reported_languages = distinct_languages[counts >= MIN_LANGUAGE_TITLES]
-    has_unseen, has_none = is_held_out & titles.oov, is_held_out & ~titles.oov
+    has_unseen, has_no_unseen = is_held_out & titles.oov, is_held_out & ~titles.oov
     result = {
-        **shares(is_held_out),
+        **measure_shares(is_held_out),
         "languages": {
-            str(language): shares(is_held_out & (language_names == language))
+            str(language): measure_shares(is_held_out & (language_names == language))
             for language in reported_languages
         },
         "distance": {
             "augmented": _mean_distance(augmented, titles.family, has_unseen),
             "unaugmented": _mean_distance(unaugmented, titles.family, has_unseen),
-            "known": _mean_distance(augmented, titles.family, has_none),
+            "known": _mean_distance(augmented, titles.family, has_no_unseen),
         },
     }
     vectors = {"augmented": augmented, "unaugmented": unaugmented}

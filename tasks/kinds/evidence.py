@@ -163,8 +163,8 @@ class GuideEvidence:
         channel_ids = self.structure["channel"].combine_chunks().dictionary_encode().indices.to_numpy()
         for kind in TOPICS:
             kind_labels = labels[:, KINDS.index(kind)]
-            positive, negative = (np.bincount(channel_ids, kind_labels == label) for label in (1, 0))
-            is_topic = positive >= np.maximum(TOPIC_TITLES, TOPIC_SHARE * (positive + negative))
+            positives, negatives = (np.bincount(channel_ids, kind_labels == label) for label in (1, 0))
+            is_topic = positives >= np.maximum(TOPIC_TITLES, TOPIC_SHARE * (positives + negatives))
             is_unknown = is_topic[channel_ids] & ((kind == "children") | (shares[:, _FILM] == 0))
             kind_labels[is_unknown & (kind_labels == 0)] = -1
         minutes, sub_titled = (self.structure[name].to_numpy() for name in ("minutes", "sub_titled"))

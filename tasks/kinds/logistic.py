@@ -119,15 +119,16 @@ def _search_direction(
         history: Previous steps, each with the change of the gradient in this step; oldest first.
     """
     direction, factors = -gradient, []
-    for step, change in reversed(history):
-        factors.append(_dot(step, direction) / np.maximum(_dot(step, change), 1e-12))
-        direction = direction - factors[-1] * change
+    for step, gradient_change in reversed(history):
+        factors.append(_dot(step, direction) / np.maximum(_dot(step, gradient_change), 1e-12))
+        direction = direction - factors[-1] * gradient_change
     direction = direction * scale
     if history:
-        step, change = history[-1]
-        direction *= _dot(step, change) / np.maximum(_dot(change, change * scale), 1e-12)
-    for (step, change), factor in zip(history, reversed(factors), strict=True):
-        coefficient = _dot(change, direction) / np.maximum(_dot(step, change), 1e-12)
+        step, gradient_change = history[-1]
+        scaled_square = _dot(gradient_change, gradient_change * scale)
+        direction *= _dot(step, gradient_change) / np.maximum(scaled_square, 1e-12)
+    for (step, gradient_change), factor in zip(history, reversed(factors), strict=True):
+        coefficient = _dot(gradient_change, direction) / np.maximum(_dot(step, gradient_change), 1e-12)
         direction = direction + (factor - coefficient) * step
     return direction
 

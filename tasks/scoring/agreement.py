@@ -36,13 +36,13 @@ def reference_labels(
         the lowest id is selected.
     """
     reference = np.full(len(labels), NOISE, dtype=np.int64)
-    labelled = np.flatnonzero(labels.lengths)
-    if len(labelled):
+    labelled_rows = np.flatnonzero(labels.lengths)
+    if len(labelled_rows):
         values = labels.values if training is None else labels.values[np.repeat(training, labels.lengths)]
         by_frequency = np.argsort(-np.bincount(values, minlength=label_count), kind="stable")
         rank = np.argsort(by_frequency)
-        best = np.minimum.reduceat(rank[labels.values], labels.offsets[labelled])
-        reference[labelled] = by_frequency[best]
+        best_rank = np.minimum.reduceat(rank[labels.values], labels.offsets[labelled_rows])
+        reference[labelled_rows] = by_frequency[best_rank]
     return reference
 
 
@@ -102,8 +102,8 @@ def measure_sizes(clusters: _TitleIds) -> dict[str, float | int | None]:
 def noise_as_singletons(clusters: _TitleIds) -> Int64[np.ndarray, " titles"]:
     """Returns a copy of ``clusters`` in which each noise title is in a new cluster with this title only."""
     with_singletons = clusters.astype(np.int64)
-    noise = np.flatnonzero(clusters == NOISE)
-    with_singletons[noise] = with_singletons.max(initial=-1) + 1 + np.arange(len(noise))
+    noise_rows = np.flatnonzero(clusters == NOISE)
+    with_singletons[noise_rows] = with_singletons.max(initial=-1) + 1 + np.arange(len(noise_rows))
     return with_singletons
 
 

@@ -98,8 +98,10 @@ class Resamples(NamedTuple):
     @staticmethod
     def draw(groups: np.ndarray, resamples: int, rng: np.random.Generator) -> "Resamples":
         """Draws bootstrap resamples. Queries with equal values in ``groups`` are in the same group."""
-        numbered = number_groups(groups)
-        return Resamples(numbered, draw_groups(count_groups(numbered), resamples if len(groups) else 0, rng))
+        group_numbers = number_groups(groups)
+        return Resamples(
+            group_numbers, draw_groups(count_groups(group_numbers), resamples if len(groups) else 0, rng)
+        )
 
     def score(self, judged: Judged) -> dict[str, object]:
         """Computes the metrics of a predictor and their 95 % intervals (key ``ci95``), as in scores.json."""

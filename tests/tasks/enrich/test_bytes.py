@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from tasks.enrich.errors import EnrichError
-from tasks.enrich.insertion import CATEGORY, find_insertion_point
+from tasks.enrich.insertion import CATEGORY_PREDECESSORS, find_insertion_point
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.enrich.survey import read_survey
@@ -152,7 +152,7 @@ def test_block_sizes_do_not_matter(size: int) -> None:
         assert frame.line == 1 + content.count(b"\n", 0, frame.offset)
         masked = hide_cdata(frame.content)
         for begin, end in find_programmes(frame.content):
-            place, _ = find_insertion_point(frame.content, masked, (begin, end), CATEGORY)
+            place, _ = find_insertion_point(frame.content, masked, (begin, end), CATEGORY_PREDECESSORS)
             places.append((frame.offset + begin, frame.offset + end, frame.offset + place))
     assert [content[begin : begin + 10] for begin, _, _ in places] == [b"<programme"] * 2
     assert all(content[:end].endswith(b"</programme>") for _, end, _ in places)

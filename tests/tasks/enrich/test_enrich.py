@@ -10,7 +10,7 @@ import pytest
 from storage.formats.model import VOTES, read_votes, write_votes
 from tasks.enrich.enrich import FROM_GUIDE, FROM_MODEL, FROM_PREDICTION, read_guide
 from tasks.enrich.errors import EnrichError
-from tasks.enrich.insertion import insert
+from tasks.enrich.insertion import insert_elements
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions
@@ -154,12 +154,12 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
 def test_insertion_does_not_depend_on_piece_sizes(size: int) -> None:
     content, additions = b"abcdef", [(1, b"1"), (2, b"22"), (2, b"3"), (6, b"4")]
     pieces = (content[at : at + size] for at in range(0, len(content), size))
-    assert b"".join(insert(pieces, iter(additions))) == b"a1b223cdef4"
+    assert b"".join(insert_elements(pieces, iter(additions))) == b"a1b223cdef4"
 
 
 def test_an_addition_after_the_end_of_the_guide_is_an_error_also_with_python_o() -> None:
     with pytest.raises(RuntimeError, match="at offset 7, but the guide has 6 bytes"):
-        list(insert(iter([b"abcdef"]), iter([(7, b"1")])))
+        list(insert_elements(iter([b"abcdef"]), iter([(7, b"1")])))
 
 
 @pytest.mark.parametrize("damage", ["", "<title>&nbsp;</title>"])  # the latter is read by the tolerant parser

@@ -9,7 +9,7 @@ from lxml import etree
 
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.for_players import PlayerNames
-from tasks.enrich.insertion import declare
+from tasks.enrich.insertion import add_declaration
 from tasks.enrich.output import check_output, genres_file
 from tasks.enrich.players import PLAYERS
 from tasks.enrich.players.base import Programme
@@ -147,13 +147,13 @@ def test_a_movie_never_has_an_episode_number(fill: Callable) -> None:
 def test_predicted_kinds_and_genres_have_a_confidence() -> None:
     film = TitleKinds([(KindPrediction("film", 0.98, "predicted"),)])
     for_jellyfin = PlayerNames(make_players(["jellyfin"]), film, {})
-    assert for_jellyfin.extend(0, (), ["Drama"], is_numbered=False) == (["Drama", "Movie"], 0.98)
-    assert for_jellyfin.extend(0, ("Drama",), [], is_numbered=True) == ([], 1.0)
-    assert for_jellyfin.extend(0, (), ["Movie"], is_numbered=True) == ([], 1.0)
-    assert for_jellyfin.extend(0, ("Football",), [], is_numbered=False) == ([], 1.0)
+    assert for_jellyfin.select_names(0, (), ["Drama"], is_numbered=False) == (["Drama", "Movie"], 0.98)
+    assert for_jellyfin.select_names(0, ("Drama",), [], is_numbered=True) == ([], 1.0)
+    assert for_jellyfin.select_names(0, (), ["Movie"], is_numbered=True) == ([], 1.0)
+    assert for_jellyfin.select_names(0, ("Football",), [], is_numbered=False) == ([], 1.0)
     for_kodi = PlayerNames(make_players(["kodi"]), TitleKinds([()]), {0: ("Sports", 0.91)})
-    assert for_kodi.extend(0, ("Regular",), [], is_numbered=False) == (["Sports"], 0.91)
-    assert for_kodi.extend(0, ("Crime",), [], is_numbered=False) == ([], 1.0)
+    assert for_kodi.select_names(0, ("Regular",), [], is_numbered=False) == (["Sports"], 0.91)
+    assert for_kodi.select_names(0, ("Crime",), [], is_numbered=False) == ([], 1.0)
     assert for_kodi.categories == {"Regular", "Sports", "Crime"}
 
 
@@ -177,9 +177,9 @@ def test_placeholders_do_not_get_the_kind_of_other_airings(fill: Callable) -> No
     ],
 )
 def test_declaration(head: bytes, encoding: str, expected: bytes) -> None:
-    assert b"".join(declare(iter([head, b"more"] if head else []), encoding)) == expected + b"more" * bool(
-        head
-    )
+    assert b"".join(
+        add_declaration(iter([head, b"more"] if head else []), encoding)
+    ) == expected + b"more" * bool(head)
 
 
 def test_options() -> None:
