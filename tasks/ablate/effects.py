@@ -30,7 +30,7 @@ Columns = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of a block: the mean quality with the block minus the mean quality without it.
+    """Effect of a block: the mean quality with the block minus the mean quality without the block.
 
     ``figures`` contains the effect for each cell, and for three larger sets of titles: OVERALL for all
     held-out titles in both forms, SHOWS for unseen franchises, and OOV for titles with an unseen word.

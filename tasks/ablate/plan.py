@@ -1,4 +1,4 @@
-"""Plans the trials of an ablation: trainings of the preset and without each block, by fold and seed."""
+"""Plans the trials of an ablation: one of the preset and one without each block, per fold and seed."""
 
 import itertools
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ BASE = "preset"  # name of the trials of the unchanged preset
 
 @dataclass(frozen=True, kw_only=True)
 class AblationTrial:
-    """One training without a block, or of the preset, on one fold (split of the guide) with one seed."""
+    """Training without a block, or of the unchanged preset, on one fold of the guide and with one seed."""
 
     block: str  # name of the block, or BASE
     fold: int  # number of the fold, from 0

@@ -45,7 +45,7 @@ Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogu
 
 @dataclass(frozen=True)
 class EnrichedCopy:
-    """Result of enriching one feed. If the feed failed, ``file`` is the copy of an earlier run."""
+    """Result of enriching one feed. If the feed cannot be read, ``file`` is the copy of an earlier run."""
 
     source: str  # name of the feed
     file: str = ""  # path of the enriched copy; "" if there is none
@@ -175,7 +175,7 @@ class CopyWriter:
         return CategoryModel(self.model_folder, read_corrections(self.home))
 
     def _cache_key(self, source: str) -> str:
-        """Returns a digest of all inputs of the copies of a location except the content of its feeds."""
+        """Returns a digest of all inputs from which a location's copies are made, except for its feeds."""
         vocabulary = content_digest(self.options.vocabulary)
         inputs = [str(self.model_folder), content_digest(self.home / CORRECTIONS)]
         inputs += [repr(self.options), vocabulary, self.ingest_settings.zone(source)]

@@ -39,7 +39,7 @@ FROM_EDITION = "by a person's correction of the nearest edition of the show"
 
 @dataclass(frozen=True)
 class TitleCategories:
-    """Categories of a title, which are added to those of its programmes that have no category."""
+    """Categories of a title. They are added to each programme of the title that has no category."""
 
     names: tuple[str, ...]  # names of the categories
     source: str  # FROM_GUIDE, FROM_MODEL, FROM_PREDICTION, FROM_CORRECTION or FROM_EDITION
@@ -109,7 +109,7 @@ class Enrichment:
     report: Report
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
-        """Yields the elements to add as (offset in the guide, bytes), ascending, and updates the report."""
+        """Yields (offset in the guide, bytes to insert there) by ascending offset; updates the report."""
         report = self.report
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
         for row in read_rows(self.guide.folder / "programmes.parquet", [*columns, *NUMBERS]):
@@ -153,7 +153,7 @@ class Enrichment:
     def _select_names(
         self, title_categories: TitleCategories | None, programme_categories: Sequence[str]
     ) -> list[str]:
-        """Returns the names of the vocabulary to add to a programme, from the categories of its title."""
+        """Returns the names to add to a programme, given the categories of its title and its categories."""
         if not programme_categories:
             return [*title_categories.names] if title_categories else []
         if not self.options.every:
@@ -175,7 +175,7 @@ class Enrichment:
 
     @property
     def _charset(self) -> tuple[str, str]:
-        """Codec and error handler of added text: UTF-8 in a UTF-8 guide, else ASCII with references."""
+        """Codec and error handler of added text: UTF-8, or ASCII with references (&#233;) in other guides."""
         return ("utf-8", "strict") if self.survey.encoding == "utf-8" else ("ascii", "xmlcharrefreplace")
 
     def pieces(self) -> Iterator[bytes]:
@@ -194,13 +194,13 @@ def plan(
     options: EnrichOptions,
     home_guide: Path | None = None,
 ) -> Enrichment:
-    """Decides what is added to a guide.
+    """Decides which elements are added to a guide.
 
     Args:
         source: Guide as a byte stream.
         survey, guide: Results of ``read_guide``.
         model: Model that predicts categories.
-        options: Options that select what is added.
+        options: Options that select which elements are added.
         home_guide: Folder of the home's newest Guide, from which episode numbers are copied as well.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)

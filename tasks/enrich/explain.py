@@ -76,7 +76,7 @@ def decide(model: CategoryModel, title: str) -> Decision:
 def decide_many(
     model: CategoryModel, titles: Sequence[str], predictor: NamePredictor
 ) -> list[Decision | SearchError]:
-    """Determines the categories of titles; for a title without vector and correction, returns an error."""
+    """Determines the categories of titles. A title with neither a vector nor a correction gets an error."""
     shows = [parse_title(title).show_key for title in titles]
     rows, queries = model.embed_texts(titles)
     neighbours = model.neighbours(queries, rows)

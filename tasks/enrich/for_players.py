@@ -45,7 +45,7 @@ class PlayerNames:
     def select_names(
         self, title: int, categories: Sequence[str], names: Sequence[str], is_numbered: bool
     ) -> tuple[list[str], float]:
-        """Returns all names to add to a programme: those for gaps, and those that players expect.
+        """Returns all names to add to a programme: ``names``, and the names that players expect.
 
         Args:
             title: Index of the title.

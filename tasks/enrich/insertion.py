@@ -50,10 +50,10 @@ def find_insertion_point(
 
 
 def insert_elements(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Yields a byte stream with insertions.
+    """Yields the bytes of a stream, with additions inserted.
 
     Args:
-        pieces: The byte stream in pieces of any length.
+        pieces: Bytes of the stream, in pieces of any length.
         additions: (offset in the stream, bytes to insert there), by ascending offset.
 
     Raises:

@@ -214,7 +214,7 @@ class CategoryModel:
     def neighbours(self, queries: EmbeddedTitles, exclude: np.ndarray | None = None) -> VotingNeighbours:
         """Finds the nearest voters of each query.
 
-        ``exclude`` is the row number of a title per query that does not vote; -1 excludes no title.
+        ``exclude`` contains, for each query, the row number of a title that does not vote, or -1.
         """
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
@@ -227,7 +227,7 @@ class CategoryModel:
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: VotingNeighbours
     ) -> dict[int, Sequence[str]]:
-        """Returns the categories of titles of which another edition is corrected, by position in ``titles``.
+        """Returns the categories of titles of which another edition was corrected, by position in ``titles``.
 
         A title gets the categories of the nearest corrected title if both are editions of one show, and no
         voter is nearer. ``queries`` and ``neighbours`` are the vectors and nearest voters of ``titles``.
@@ -248,7 +248,7 @@ class CategoryModel:
 
     @cached_property
     def _true_labels(self) -> list[list[str]]:
-        """Labels of each title; of held-out titles also rare categories, which are never predicted."""
+        """Labels of each title. Held-out titles also have rare categories, which are never predicted."""
         labels = [*self.labels]
         held_out = [votes.titles for votes in (self.votes, self.channel_votes) if votes is not None]
         for row in np.unique(np.concatenate(held_out)) if self._rare_labels else ():
@@ -260,7 +260,7 @@ class CategoryModel:
     ) -> NamePredictor:
         """Creates the predictor of names at one level of a vocabulary, calibrated on held-out titles.
 
-        With ``predictions_above`` (the predictions at the level above), names count only below its names.
+        With ``predictions_above``, predictions at the level above, a name must be below the name there.
         """
         true_labels = self._true_labels
         label_names = self.linear.label_names if self.linear else ()
@@ -292,8 +292,8 @@ class CategoryModel:
     ) -> NamePredictions:
         """Predicts a name for each title, and selects the names that reach the minimum precision.
 
-        The names are those of a vocabulary at ``level``. A name is selected only if it is below the name
-        that ``predictions_above``, the predictions at the level above, select for the title.
+        The names are those of a vocabulary at ``level``. A name is selected only if it is below the name that
+        is selected for the title at the level above (``predictions_above``).
         """
         is_allowed = predictions_above and allowed_below(vocabulary, predictions_above.selected_names)
         name_predictor = self.name_predictor(vocabulary, level, predictions_above)

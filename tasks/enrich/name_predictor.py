@@ -45,8 +45,8 @@ class NamePredictions:
         is_selected: Whether the name of each title reaches the requested precision and is added to the guide.
         held_out: Precision and coverage on held-out titles (tasks/scoring/confidence.py), or the reason why
             they cannot be computed. The key "channels" contains both for titles of held-out channels.
-        held_out_names: Name that would be added to each held-out title, or "": a list for the titles of
-            held-out shows, and a list for those of held-out channels.
+        held_out_names: Names that would be added to held-out titles, or "": one list for the titles of
+            held-out shows, and one for the titles of held-out channels.
     """
 
     names: list[str]
@@ -194,7 +194,7 @@ class CalibratedHeldOut:
 
 @dataclass(frozen=True, eq=False)
 class NamePredictor:
-    """Candidate names at one level of a vocabulary, and the calibration of the confidence of predictions.
+    """Predicts names at one level of a vocabulary, with calibrated confidence.
 
     Attributes:
         candidates: Candidate names.

@@ -1,4 +1,4 @@
-"""Settings for enriching a guide."""
+"""Defines the settings for enriching a guide."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

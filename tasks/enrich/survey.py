@@ -142,14 +142,14 @@ def _make_tables(
 
 
 def _is_empty(lists: pa.ListArray) -> np.ndarray:
-    """Returns whether each of the lists is null or empty: bool (lists,)."""
+    """Returns, for each list, whether it is null or empty: bool (lists,)."""
     return np.asarray(lists.value_lengths().fill_null(0)) == 0
 
 
 def _insertion_points(
     frame: Frame, spans: np.ndarray, is_needed: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
-    """Finds the offsets in the guide at which to insert an element into programmes, and the indents.
+    """Finds, for each programme, the offset in the guide at which to insert an element, and the indent.
 
     The offset is -1 for programmes that need no element (``is_needed``), and for programmes that have no
     element of the pattern ``predecessors``, after which it would be inserted.

@@ -1,4 +1,4 @@
-"""Prefect task of the flow refresh that reads feeds into the catalogue and writes enriched copies of them."""
+"""Defines the Prefect task of the flow refresh that reads feeds and writes enriched copies of the feeds."""
 
 from collections.abc import Sequence
 from pathlib import Path

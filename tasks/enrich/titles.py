@@ -1,4 +1,4 @@
-"""Groups the programmes of a guide by title, and computes the inputs of the model: contexts, descriptions.
+"""Groups the programmes of a guide by title, and reads the contexts and descriptions of titles.
 
 Shows, airings and descriptions are computed by the same queries as in the nightly run.
 """
@@ -62,7 +62,7 @@ class GuideTitles:
         return positions
 
     def descriptions(self, title_ids: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
-        """Reads the descriptions of titles; titles with too few descriptions also have sub-titles as texts.
+        """Reads texts of titles: their descriptions and, for titles with few descriptions, their sub-titles.
 
         Args:
             title_ids: Indices of titles.

@@ -105,7 +105,7 @@ def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:
 
 
 def read_table(file: Path) -> dict[str, Names]:
-    """Reads the table of a vocabulary. Returns the names of each category, by case-folded category.
+    """Reads a table. Returns the names of each category (one per level), by case-folded category.
 
     Raises:
         EnrichError: The table cannot be read or is malformed.

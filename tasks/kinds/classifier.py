@@ -134,7 +134,7 @@ class KindClassifier:
     def select(
         self, margins: np.ndarray, sources: Sequence[str], precision: Mapping[Kind, float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Selects the kinds to predict, so that the predictions of each kind reach a minimum precision.
+        """Selects which kinds are predicted, so that the predictions of each kind reach a minimum precision.
 
         In a feed with many titles of a kind, the margin must also reach a threshold that is computed from the
         titles of this feed alone.
@@ -212,9 +212,11 @@ def fit_classifier(
 def _fit_folds(
     inputs: Inputs, labels: np.ndarray, folds: np.ndarray
 ) -> tuple[Float32[np.ndarray, "weights kinds"], Float32[np.ndarray, "examples kinds"]]:
-    """Returns weights that are fitted to all titles, and held-out margins of the titles.
+    """Fits logistic regressions to all titles, and to all titles without each fold.
 
-    The margins of a title are computed with weights that are fitted to the other folds.
+    Returns:
+        Weights that are fitted to all titles, and held-out margins: the margins of a title are computed with
+        weights that are fitted without its fold.
     """
     kinds = np.flatnonzero((labels == 1).any(axis=0))
     is_example = labels[:, kinds] >= 0

@@ -94,7 +94,7 @@ def _predict(
     sources: Sequence[str],
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Predicts kinds that do not contradict the guides.
+    """Predicts kinds of titles; a kind that contradicts the guides is not predicted.
 
     Returns:
         Whether each kind is predicted, bool (titles, kinds), and probabilities, float64 (titles, kinds).

@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
         return Inputs(self.dense[rows], self.words.take(rows), self.channels, self.channel_of[rows])
 
     def margins(self, weights: Float32[np.ndarray, "weights kinds"]) -> Float32[np.ndarray, "titles kinds"]:
-        """Returns the margins x · w + b of all titles and kinds."""
+        """Computes the margins x · w + b of all titles and kinds."""
         dense = self.dense.shape[1]
         word_weights, channel_weights = np.split(weights[dense:-1], [1 << BITS])
         word_margins = WORD_SCALE * _sum_weights(self.words, word_weights)
@@ -55,7 +55,7 @@ class Inputs(NamedTuple):
 
 
 def _sum_weights(ids: Ragged, weights: np.ndarray) -> np.ndarray:
-    """Sums the rows of ``weights`` whose ids are in a row of ``ids``, for each row: (rows, kinds)."""
+    """Computes, for each row of ``ids``, the sum of the rows of ``weights`` with these ids: (rows, kinds)."""
     columns = [np.bincount(ids.row_ids, column[ids.values], len(ids)) for column in weights.T]
     return np.stack(columns, axis=1).astype(np.float32)
 
@@ -70,10 +70,7 @@ class Scaling:
 
     @staticmethod
     def fit(structure: pa.Table, sentences: np.ndarray) -> "Scaling":
-        """Computes the scaling from the titles of a corpus.
-
-        ``structure`` and ``sentences`` are arguments of ``inputs``.
-        """
+        """Computes the scaling from the titles of a corpus. The arguments are those of ``inputs``."""
         numbers, vectors = _numeric_features(structure), np.asarray(sentences, dtype=np.float32)
         directions = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1][:, :DIRECTIONS]
         deviation = numbers.std(axis=0) + 1e-6

@@ -43,7 +43,7 @@ class _Design:
         self.weight_ends = np.cumsum([self.dense.shape[1], 1 << BITS, 2 << BITS])
 
     def squares(self) -> Float32[np.ndarray, "weights 1"]:
-        """Returns the sum of the squares of each feature over all titles."""
+        """Computes the sum over all titles of the square of each feature."""
         words, channel_of, names = (matrix.multiply(matrix) for matrix in self.sparse)
         sums = [
             np.square(self.dense).sum(axis=0),
@@ -54,14 +54,14 @@ class _Design:
         return np.concatenate([np.ravel(feature_sums) for feature_sums in sums])[:, None].astype(np.float32)
 
     def margins(self, weights: np.ndarray) -> np.ndarray:
-        """Returns the margins x · w + b, float32 (titles, columns)."""
+        """Computes the margins x · w + b, float32 (titles, columns)."""
         dense_weights, word_weights, name_weights, intercepts = np.split(weights, self.weight_ends)
         words, channel_of, names = self.sparse
         margins = self.dense @ dense_weights + words @ word_weights
         return margins + channel_of @ (names @ name_weights) + intercepts
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """Returns the gradient with respect to the weights.
+        """Computes the gradient of the loss with respect to the weights.
 
         ``slopes`` is the gradient with respect to the margins, float32 (titles, columns).
         """
@@ -103,7 +103,7 @@ def fit_columns(
 
 
 def _tanh_and_curvature(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns tanh(a/2) and the curvature tanh(a/2) / (2a), whose limit at 0 is 1/4, for margins a."""
+    """Computes, for margins a, tanh(a/2) and the curvature tanh(a/2) / (2a), which is 1/4 at a = 0."""
     tanh, is_large = np.tanh(margins / 2), np.abs(margins) > 1e-3
     return tanh, np.where(is_large, tanh / np.where(is_large, 2 * margins, 1), np.float32(0.25))
 

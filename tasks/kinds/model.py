@@ -40,7 +40,7 @@ class KindModel:
     def open(folder: Path, precision: Mapping[Kind, float] = PRECISION) -> "KindModel":
         """Opens the classifier and the kinds of shows in a Model folder.
 
-        If an older version made the model, both are missing, and the result predicts no kinds.
+        If an older version made the model, both are missing, and the returned model predicts no kinds.
 
         Args:
             folder: Model folder.

@@ -24,7 +24,7 @@ SCORES = ("ari", "ami", "v_measure", "b_cubed", "b_cubed_precision", "b_cubed_re
 def reference_labels(
     labels: Ragged, label_count: int, training: Bool[np.ndarray, " titles"] | None = None
 ) -> Int64[np.ndarray, " titles"]:
-    """Selects one label per title: the label of the title that most titles have.
+    """Selects one label per title: the label that most titles have among the labels of the title.
 
     Args:
         labels: Label ids of each title.
@@ -59,7 +59,7 @@ def measure_agreement(
     Returns:
         ``count`` and ``sizes`` of the clusters, ``noise_share``, and the SCORES of all labelled titles, with
         each noise title as a cluster. ``non_noise`` contains the SCORES of the titles that are not noise, and
-        ``held_out`` those of the held-out titles. Undefined scores are None.
+        ``held_out`` the SCORES of the held-out titles. Undefined scores are None.
     """
     is_held_out = np.zeros(len(clusters), dtype=bool) if held_out is None else held_out
     if not len(clusters) == len(reference) == len(is_held_out):

@@ -81,7 +81,7 @@ def predict_held_out(
 
 
 def combine_predictions(judged: Judged, family: np.ndarray, oov: np.ndarray) -> TitleScores:
-    """Combines the results for the titles of a held-out set with their families and ``oov``."""
+    """Combines the results for the titles of a held-out set with the family and ``oov`` of each title."""
     return TitleScores(judged.correct.astype(np.float64), judged.precision_at_k, family, oov)
 
 
