@@ -14,10 +14,10 @@ def report_lines(report: Report, options: EnrichOptions, written: str) -> Iterat
     for source, count in report.filled_by_source.most_common():
         yield f"  {count:,} filled {source}"
     if report.placeholders:
-        yield f"  {report.placeholders:,} skipped: placeholder titles"
+        yield f"  {report.placeholders:,} not filled: their titles are placeholders"
     uncertain_count = report.missing - sum(report.filled_by_source.values()) - report.placeholders
     if uncertain_count:
-        yield f"  {uncertain_count:,} skipped: confidence too low"
+        yield f"  {uncertain_count:,} not filled: the confidence of the prediction is too low"
     if report.extended:
         yield f"{report.extended:,} programmes with categories got additional names"
     if options.adds_numbers:
