@@ -32,7 +32,7 @@ def test_a_block_that_helps_is_worth_the_difference_of_the_means():
     assert effect.overall.value == pytest.approx(0.3) and effect.overall.n == 2 * 3 * 200
     assert effect.figures[SHOWS].n == 2 * 2 * 200 and effect.pays is True
     assert effect.figures[OOV].n == 2 * 3 * 50
-    assert (effect.with_it, effect.without) == (pytest.approx(0.8), pytest.approx(0.5))
+    assert (effect.quality_with, effect.quality_without) == (pytest.approx(0.8), pytest.approx(0.5))
     said = "Character n-grams are worth .300 ± "
     assert describe_effect(effect).startswith(said) and "unseen franchises" in describe_effect(effect)
 
