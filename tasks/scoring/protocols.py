@@ -30,7 +30,6 @@ PROTOCOLS = {  # held-out sets, with the names that reports and plots show
 # Maximum numbers of titles of a held-out set that are scored, and of training titles that vote and to which
 # baselines are fitted. Of a larger set, all predictors use the same sample: a million titles take hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
-NO_REASONS: Mapping[str, str] = {}
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 
 
@@ -121,7 +120,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out_sets(
-    titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
+    titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str]
 ) -> Iterator[HeldOut]:
     """Yields each held-out set twice: for titles alone, and for titles with airing context (FORMS).
 
