@@ -238,7 +238,7 @@ def test_settings_speak_to_the_form():
     for wrong in ({"k": 0}, {"neighbours": 3}, {"baselines": [{"name": "tfidf_svm", "c": 1.0}]}):
         with pytest.raises(ValidationError):
             TypeAdapter(EvaluateSettings).validate_python(wrong)
-    with pytest.raises(ValueError, match="listed once"):
+    with pytest.raises(ValueError, match="each baseline only once"):
         EvaluateSettings(baselines=(TfidfKnn(), TfidfKnn(k=3)))
 
 
