@@ -79,9 +79,11 @@ def ablate(
         futures = [
             submit_trial(home, *corpora[trial.corpus], trial.learning, submit) for trial in plan.trials
         ]
-        results = plan.gather(future.result() for future in futures)
+        results = plan.group_predictions(future.result() for future in futures)
         bases = {block.name: base_of(block) for block in plan.blocks}
-        table = conclude(home, plan.blocks, results, bases, plan.left_out, ablation.resamples, night.run)
+        table = conclude(
+            home, plan.blocks, results, bases, plan.ineffective_blocks, ablation.resamples, night.run
+        )
         return ComparisonResult(table=table, run=night.run, where=night.tracking.run_location(night.run))
 
 

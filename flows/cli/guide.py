@@ -45,7 +45,7 @@ def guide(
     from flows.refresh_settings import RefreshSettings
     from storage.home.guides import current_guide
     from storage.home.workspace import HomeError, Workspace
-    from tasks.enrich.copies import Copies
+    from tasks.enrich.copies import CopyWriter
     from tasks.enrich.settings import make_players, set_precision
     from tasks.merge.home import merge_copies
     from tasks.overrides import override
@@ -59,7 +59,7 @@ def guide(
     if not references:
         raise HomeError(f"{workspace.home} has read no feed; name a feed with --feed")
     newest_guide = current_guide(workspace)
-    copies = Copies(workspace.home, settings.ingest, options, folder).update(
+    copies = CopyWriter(workspace.home, settings.ingest, options, folder).update(
         open_secrets(references, workspace.home), home_guide=newest_guide and workspace.folder(newest_guide)
     )
     for copy in copies:

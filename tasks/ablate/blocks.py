@@ -1,7 +1,7 @@
 """Lists the building blocks of the model, with the changes of settings that remove or replace them.
 
-To add a block, add a line to BLOCKS. `guidespace ablate --blocks train.optimizer=adam` compares a change that
-is not listed.
+To add a block, add a line to BLOCKS. A change that is not listed can be measured by a command such as
+`guidespace ablate --blocks train.optimizer=adam`.
 """
 
 from collections.abc import Sequence
@@ -11,35 +11,35 @@ from typing import NamedTuple
 from storage.errors import ExpectedError
 from tasks.text.words import AIRING_KINDS, CONTEXT_KINDS, FACT_KINDS
 
-CLUSTERS = "cluster."  # prefix of settings of blocks that are scored by clusters, not by categories
-_TITLE = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
+CLUSTER_SETTINGS = "cluster."  # prefix of the settings of clusters
+_TITLE_KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
 
 
 class UnknownBlock(ExpectedError, ValueError):
-    """Error: no block has the requested name."""
+    """Error: no block has a name that was requested."""
 
 
 class AblationBlock(NamedTuple):
     """Building block of the model, with the changes of settings that remove or replace it."""
 
     name: str
-    subject: str  # beginning of a sentence such as "Bigrams are" (worth .031 ± .006)
-    changes: tuple[str, ...]  # changes of settings, NAME=VALUE as after --set
+    subject: str  # beginning of the sentence "Bigrams are worth .031 ± .006", up to "are" or "is"
+    changes: tuple[str, ...]  # changes of settings, in the form NAME=VALUE
 
     @property
     def is_of_clusters(self) -> bool:
-        """Whether the block changes only settings of the clusters."""
-        return all(change.startswith(CLUSTERS) for change in self.changes)
+        """Whether the block changes only settings of clusters, so that it is scored by clusters."""
+        return all(change.startswith(CLUSTER_SETTINGS) for change in self.changes)
 
 
 def _block(name: str, subject: str, *changes: str) -> AblationBlock:
-    """Creates a block from several changes of settings."""
+    """Creates a block from its changes of settings."""
     return AblationBlock(name, subject, changes)
 
 
-def _token_kind(name: str, subject: str) -> AblationBlock:
-    """Creates the block of a kind of token, whose weight is set to 0."""
-    return _block(name, subject, f"train.encoder.{name}=0")
+def _token_kind(kind: str, subject: str) -> AblationBlock:
+    """Creates the block of a kind of tokens, which is removed by the weight 0."""
+    return _block(kind, subject, f"train.encoder.{kind}=0")
 
 
 BLOCKS = (
@@ -82,7 +82,7 @@ BLOCKS = (
     _block(
         "encoder",
         "Weights of token kinds, not equal weights, are",
-        *(f"train.encoder.{kind}=1" for kind in (*_TITLE, *CONTEXT_KINDS, "length_power")),
+        *(f"train.encoder.{kind}=1" for kind in (*_TITLE_KINDS, *CONTEXT_KINDS, "length_power")),
     ),
     _block(
         "length power",
@@ -111,12 +111,12 @@ BLOCKS = (
 
 
 def choose_blocks(entries: Sequence[str]) -> list[AblationBlock]:
-    """Selects blocks by name or shell pattern, or all of BLOCKS if ``entries`` is empty.
+    """Selects blocks by name or shell pattern. If there are no entries, all BLOCKS are selected.
 
-    An entry that contains ``=`` defines a new block by changes of settings separated by spaces.
+    An entry that contains ``=`` defines a new block: it consists of changes of settings, separated by spaces.
 
     Raises:
-        UnknownBlock: An entry matches no block.
+        UnknownBlock: An entry is not the name of a block, and its pattern matches no name.
     """
     blocks_by_name: dict[str, AblationBlock] = {}
     for entry in entries or ["*"]:
@@ -125,6 +125,8 @@ def choose_blocks(entries: Sequence[str]) -> list[AblationBlock]:
             matches = [_block(entry, f"The preset, not {entry}, is", *entry.split())]
         if not matches:
             names = ", ".join(block.name for block in BLOCKS)
-            raise UnknownBlock(f"no block is called {entry!r}; known are {names}, or a change NAME=VALUE")
+            raise UnknownBlock(
+                f"no block is called {entry!r}; expected one of {names}, or a change of a setting NAME=VALUE"
+            )
         blocks_by_name |= {block.name: block for block in matches}
     return list(blocks_by_name.values())

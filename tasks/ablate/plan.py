@@ -1,4 +1,4 @@
-"""Plans the trials of an ablation: the preset as baseline, and each block, on each fold with each seed."""
+"""Plans the trials of an ablation: one of the preset and one without each block, per fold and seed."""
 
 import itertools
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ from tasks.scoring.folds import SALTS
 from tasks.settings import Settings
 from tasks.tokenize.settings import TokenizeSettings
 
-BASE = "preset"  # name of the trials without changes
+BASE = "preset"  # name of the trials of the unchanged preset
 
 
 @dataclass(frozen=True, kw_only=True)
 class AblationTrial:
-    """One training without one block, on one fold (split of the guide) and with one seed."""
+    """Training without a block, or of the unchanged preset, on one fold of the guide and with one seed."""
 
     block: str  # name of the block, or BASE
     fold: int  # number of the fold, from 0
@@ -30,40 +30,46 @@ class AblationTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Plan of an ablation."""
+    """Blocks and trials of an ablation."""
 
     blocks: list[AblationBlock]  # blocks to measure
-    left_out: list[str]  # names of requested blocks that do not change the preset
+    ineffective_blocks: list[str]  # names of the requested blocks that do not change the preset
     trials: list[AblationTrial]
 
-    def gather(self, answers: Iterable[TrialPredictions]) -> dict[str, list[list[TrialPredictions]]]:
-        """Groups the predictions of the trials, given in the order of ``trials``, by block and fold."""
+    def group_predictions(
+        self, predictions: Iterable[TrialPredictions]
+    ) -> dict[str, list[list[TrialPredictions]]]:
+        """Groups predictions, which must be in the order of ``trials``, by block and fold."""
         groups: dict[str, list[list[TrialPredictions]]] = {}
-        for trial, answer in zip(self.trials, answers, strict=True):
+        for trial, trial_predictions in zip(self.trials, predictions, strict=True):
             folds = groups.setdefault(trial.block, [])
             folds.extend([] for _ in range(len(folds), trial.fold + 1))
-            folds[trial.fold].append(answer)
+            folds[trial.fold].append(trial_predictions)
         return groups
 
 
 def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
-    """Plans the trials of the preset and of the blocks that ``ablation.blocks`` selects.
+    """Plans the trials of a preset and of the blocks that ``ablation.blocks`` selects.
+
+    Args:
+        settings: Settings of the preset.
+        ablation: Settings of the ablation.
 
     Raises:
-        UnknownBlock: No block has one of the names.
+        UnknownBlock: A name or pattern in ``ablation.blocks`` matches no block.
         SettingError: A change of settings in ``ablation.blocks`` is invalid.
     """
     changed_settings: dict[str, Settings] = {}
-    left_out, blocks = [], choose_blocks(ablation.blocks)
+    ineffective_blocks, blocks = [], choose_blocks(ablation.blocks)
     for block in blocks:
         try:
             changed_settings[block.name] = override(settings, block.changes)
-        except SettingError:  # a setting of a strategy that this preset does not use
+        except SettingError:  # the block changes a setting of a strategy that the preset does not use
             if "=" in block.name:
                 raise
         if changed_settings.get(block.name, settings) == settings:
             changed_settings.pop(block.name, None)
-            left_out.append(block.name)
+            ineffective_blocks.append(block.name)
     blocks = [block for block in blocks if block.name in changed_settings]
     variants = {base_of(block): settings for block in blocks} | changed_settings
     of_clusters = {name for block in blocks if block.is_of_clusters for name in (block.name, base_of(block))}
@@ -71,7 +77,7 @@ def plan_ablation(settings: Settings, ablation: AblationSettings) -> Plan:
     trials = [
         plan_trial(name, variant, fold, seed, name in of_clusters) for (name, variant), fold, seed in runs
     ]
-    return Plan(blocks=blocks, left_out=left_out, trials=trials)
+    return Plan(blocks=blocks, ineffective_blocks=ineffective_blocks, trials=trials)
 
 
 def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters: bool) -> AblationTrial:
@@ -80,8 +86,8 @@ def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters:
     Args:
         name: Name of the block, or BASE.
         settings: Settings with the changes of the block.
-        fold: Number of the fold, which selects the salt of the split.
-        seed: Number that is added to the training seed.
+        fold: Number of the fold, which determines the salt of the split.
+        seed: Number of the seed, which is added to the seed of the preset.
         of_clusters: Whether the trial is scored by clusters instead of categories.
     """
     splits = replace(settings.tokenize.splits, salt=SALTS[fold])
@@ -97,5 +103,5 @@ def plan_trial(name: str, settings: Settings, fold: int, seed: int, of_clusters:
 
 
 def base_of(block: AblationBlock) -> str:
-    """Returns the name of the preset's trials with which a block is compared."""
+    """Returns the name of the trials of the preset with which the trials of a block are compared."""
     return f"{BASE} {CLUSTERS}" if block.is_of_clusters else BASE

@@ -1,4 +1,4 @@
-"""Writes the report of an ablation: a table of effects, a sentence per block, and blocks without benefit."""
+"""Formats the report of an ablation: a table of effects, a sentence per block, and blocks without benefit."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,17 @@ from tasks.scoring.folds import Figure
 from tasks.scoring.protocols import PROTOCOLS
 
 FORM_NAMES = {"title_only": "title only", "title_context": "title and context"}
-NEW_WORDS = "titles with an unseen word"
-VERDICTS = {True: "pays", False: "costs", None: "no difference"}
+VERDICTS = {True: "pays", False: "costs", None: "no difference"}  # by the sign of the effect
 NOTE = (
-    "Worth is the quality of the preset minus the quality without the block, on the same held-out titles, "
-    "averaged over seeds. Quality is the mean of accuracy and precision at 10; for clusters, it is the "
-    "B-cubed F of all labelled titles. ± is 1.96 standard errors of a bootstrap over families (titles with "
-    "the same first word), each with its titles of all folds. About one interval in twenty does not contain "
-    "the true value."
+    "A block is worth the quality of the preset minus the quality without the block, on the same held-out "
+    "titles, averaged over seeds. Quality is the mean of accuracy and precision at 10. For clusters, it is "
+    "the B-cubed F of all labelled titles. ± is 1.96 standard errors of a bootstrap over families (titles "
+    "with the same first word, in all folds). About one interval in twenty does not contain the true value."
 )
 
 
 def format_figure(figure: Figure) -> str:
-    """Formats a mean and its margin as in ``.031 ± .006``."""
+    """Formats a mean and its margin, such as ``.031 ± .006``."""
     return f"{_format_number(figure.value)} ± {_format_number(figure.margin)}"
 
 
@@ -30,7 +28,7 @@ def _format_number(value: float) -> str:
 
 
 def describe_effect(effect: Effect) -> str:
-    """Returns a sentence that describes the effect of a block."""
+    """Returns a sentence that says how much a block is worth."""
     figures = effect.figures
     if AGREEMENT in figures:
         text = f"{effect.block.subject} worth {format_figure(figures[AGREEMENT])} of the clusters' B-cubed F"
@@ -44,10 +42,10 @@ def describe_effect(effect: Effect) -> str:
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."
 
 
-def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str:
-    """Returns the report as Markdown: a table, sentences, and the blocks without a positive effect.
+def write_report(effects: Sequence[Effect], ineffective_blocks: Sequence[str] = ()) -> str:
+    """Formats the report as Markdown: a table, sentences, and the blocks without a positive effect.
 
-    ``left_out`` are the names of blocks that do not change the preset.
+    ``ineffective_blocks`` are the names of the requested blocks that do not change the preset.
     """
     by_categories = [effect for effect in effects if AGREEMENT not in effect.figures]
     by_clusters = [effect for effect in effects if AGREEMENT in effect.figures]
@@ -56,7 +54,9 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
         cells = [key for key in CELLS if any(key in effect.figures for effect in by_categories)]
         headers = [f"{PROTOCOLS[protocol]}, {FORM_NAMES[form]}" for form, protocol in cells]
         lines += _effect_table(
-            by_categories, [OVERALL, OOV, *cells], ["all held-out titles", NEW_WORDS, *headers]
+            by_categories,
+            [OVERALL, OOV, *cells],
+            ["all held-out titles", "titles with an unseen word", *headers],
         )
     if by_clusters:
         lines += ["", *_effect_table(by_clusters, [AGREEMENT], ["clusters' B-cubed F"])]
@@ -66,8 +66,8 @@ def write_report(effects: Sequence[Effect], left_out: Sequence[str] = ()) -> str
             f"{effect.block.name} (`{' '.join(effect.block.changes)}`)" for effect in not_positive
         )
         lines += [f"Without a positive effect: {changes}.", ""]
-    if left_out:
-        lines += [f"Left out, because they do not change the preset: {', '.join(left_out)}.", ""]
+    if ineffective_blocks:
+        lines += [f"Left out, because they do not change the preset: {', '.join(ineffective_blocks)}.", ""]
     return "\n".join([*lines, NOTE, ""])
 
 

@@ -1,4 +1,4 @@
-"""Prefect task that computes the effects of blocks from the predictions of all trials, and logs them."""
+"""Defines the Prefect task that computes the effects of blocks from the predictions of all trials."""
 
 import json
 import tempfile
@@ -29,20 +29,20 @@ def conclude(
     blocks: Sequence[AblationBlock],
     trials: Mapping[str, Trials],
     bases: Mapping[str, str],
-    left_out: Sequence[str],
+    ineffective_blocks: Sequence[str],
     resamples: int,
     run: str,
 ) -> str:
-    """Computes the effects of all blocks; logs a report, a plot and a child run per block to MLflow.
+    """Computes the effects of blocks, and logs a report, a plot and a child run per block to MLflow.
 
     Args:
         home: Folder of the home.
         blocks: Blocks to measure.
-        trials: Predictions of the trials by name of the block or preset.
-        bases: Name of the preset's trials with which each block is compared, by name of the block.
-        left_out: Names of blocks that do not change the preset.
+        trials: Predictions of all trials, by name of the block or of the preset's trials.
+        bases: Name of the preset's trials with which a block is compared, by name of the block.
+        ineffective_blocks: Names of the requested blocks that do not change the preset.
         resamples: Number of bootstrap resamples.
-        run: Id of the parent MLflow run.
+        run: Id of the parent run in MLflow.
 
     Returns:
         The report as Markdown.
@@ -57,10 +57,10 @@ def conclude(
     )
     for effect in effects:
         _log_block(tracking, run, effect, predictions[effect.block.name])
-    text = write_report(effects, left_out)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "ablation.md").write_text(text, encoding="utf-8")
+    report = write_report(effects, ineffective_blocks)
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        folder = Path(temporary_folder)
+        (folder / "ablation.md").write_text(report, encoding="utf-8")
         (folder / "effects.json").write_text(
             json.dumps([_effect_to_json(effect) for effect in effects], indent=0), encoding="utf-8"
         )
@@ -68,23 +68,25 @@ def conclude(
         tracking.log_folder(run, folder)
     tracking.log_progress(run, 0, {f"worth/{effect.block.name}": effect.overall.value for effect in effects})
     if TaskRunContext.get():
-        create_markdown_artifact(text, key="ablation", description="Effect of each building block")
-    return text
+        create_markdown_artifact(report, key="ablation", description="Effect of each building block")
+    return report
 
 
 def _read_predictions(workspace: Workspace, trials: Trials) -> Folds:
-    """Reads the predictions of all trials of a block."""
+    """Reads the predictions of all trials of a block, by fold and seed."""
 
     def read_trial(artifact: artifacts.TrialPredictions) -> ScoresByCell:
-        return {
-            key: TitleScores(*columns) for key, columns in read_answers(workspace.folder(artifact)).items()
-        }
+        columns_by_cell = read_answers(workspace.folder(artifact))
+        return {cell: TitleScores(*columns) for cell, columns in columns_by_cell.items()}
 
     return [[read_trial(artifact) for artifact in seeds] for seeds in trials]
 
 
 def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> None:
-    """Logs a child MLflow run with the effect of a block, and the mean quality of each trial as a step."""
+    """Logs the effect of a block to MLflow: a child run, with the mean quality of each trial as a step.
+
+    ``folds`` are the predictions of the block's trials.
+    """
     name = effect.block.name
     tags = {
         "mlflow.parentRunId": run,
@@ -92,26 +94,29 @@ def _log_block(tracking: Tracking, run: str, effect: Effect, folds: Folds) -> No
         "mlflow.note.content": describe_effect(effect),
     }
     child = tracking.start_run(f"{run}/{name}", name, tags, {"changes": list(effect.block.changes)})
-    figures = {"quality": effect.without, "quality_of_preset": effect.with_it}
+    figures = {"quality": effect.quality_without, "quality_of_preset": effect.quality_with}
     for (form, protocol), figure in effect.figures.items():
         if figure.n:
             key = f"worth/{protocol}/{form}"
             figures |= {key: figure.value, f"{key}_margin": figure.margin}
-    means = []
-    for answers in (answers for seeds in folds for answers in seeds):
-        titles = sum(len(part.family) for part in answers.values())
-        means.append(sum(part.quality.sum() for part in answers.values()) / titles)
-    steps = [(step, {"quality_of_trial": float(mean)}) for step, mean in enumerate(means)]
+    trials = [list(scores_by_cell.values()) for seeds in folds for scores_by_cell in seeds]
+    mean_qualities = [
+        sum(scores.quality.sum() for scores in trial) / sum(len(scores.family) for scores in trial)
+        for trial in trials
+    ]
+    steps = [(step, {"quality_of_trial": float(mean)}) for step, mean in enumerate(mean_qualities)]
     tracking.log_steps(child, [(0, figures), *steps])
     tracking.end_run(child)
 
 
 def _effect_to_json(effect: Effect) -> dict[str, object]:
-    """Converts the effect of a block of changed settings to an entry of effects.json."""
+    """Converts the effect of a block to an entry of effects.json."""
     figures = {f"{form}/{protocol}": figure._asdict() for (form, protocol), figure in effect.figures.items()}
-    description = {
+    return {
         "block": effect.block.name,
         "changes": effect.block.changes,
         "sentence": describe_effect(effect),
+        "quality": effect.quality_without,
+        "quality_of_preset": effect.quality_with,
+        "worth": figures,
     }
-    return {**description, "quality": effect.without, "quality_of_preset": effect.with_it, "worth": figures}

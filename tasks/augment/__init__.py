@@ -1,1 +1,1 @@
-"""Stage augment: fits vectors of words that occur in no training title (unseen words) to trained rows."""
+"""Stage augment: prepares vectors for unseen words, which are words that occur in no training title."""

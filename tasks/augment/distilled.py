@@ -1,7 +1,7 @@
 """Fits n-gram rows to trained words, so that the mean of the n-gram rows of a word approximates its row.
 
 The vector of an unseen word is the mean of its n-gram rows plus the mean of the trained words, scaled to the
-norm of rare trained words. The rows are the solution of a ridge regression (ridge.py).
+norm of rare trained words. The n-gram rows are computed by ridge regression (ridge.py).
 
 References:
     Zhao, Mudgal, Liang. Generalizing Word Embeddings using Bag of Subwords. EMNLP 2018.
@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from storage.arrays import Ragged
-from tasks.augment.ridge import centre, solve_ridge
+from tasks.augment.ridge import compute_targets, solve_ridge
 from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.form import configurable, setting
@@ -25,10 +25,18 @@ class Distilled:
     """Strategy: fits n-gram rows so that their mean approximates the trained rows of words."""
 
     name: Literal["distilled"] = "distilled"
-    shortest: int = setting(3, "Shortest n-gram; the edges of the word count as characters", ge=1, le=10)
-    longest: int = setting(6, "Longest n-gram, counted in the same way", ge=1, le=10)
-    buckets: int = setting(2_000_000, "Hash buckets; only used buckets take memory", ge=1, le=2**31 - 1)
-    alpha: float = setting(0.1, "Ridge regularization; if higher, rare n-grams have smaller rows", gt=0)
+    shortest: int = setting(
+        3, "Length of the shortest n-grams; the two edges of a word count as characters", ge=1, le=10
+    )
+    longest: int = setting(
+        6, "Length of the longest n-grams; the two edges of a word count as characters", ge=1, le=10
+    )
+    buckets: int = setting(
+        2_000_000, "Number of hash buckets of n-grams; only used buckets take memory", ge=1, le=2**31 - 1
+    )
+    alpha: float = setting(
+        0.1, "Regularization of the ridge regression; a higher value makes rows of rare n-grams smaller", gt=0
+    )
     max_iter: int = setting(30, "Maximum number of iterations of conjugate gradients", ge=1)
     tol: float = setting(1e-2, "Relative residual at which the iterations end", gt=0)
 
@@ -37,16 +45,18 @@ class Distilled:
 
         Args:
             words: Trained words, case-folded.
-            rows: Their rows, float32 (words, dim).
+            rows: Trained row of each word, float32 (words, dim).
             document_frequency: Number of training titles that contain each word, int64 (words,).
         """
         if not len(words):
-            raise ValueError("there is no trained word to distil n-grams from")
+            raise ValueError(
+                "there are no trained words, to which n-gram rows can be fitted; read more feeds"
+            )
         ids = bucket_ids(words, self.shortest, self.longest, self.buckets)
         used_buckets, columns = np.unique(ids.values, return_inverse=True)
-        centred, mean, norm = centre(rows, document_frequency)
+        centred_rows, mean, norm = compute_targets(rows, document_frequency)
         ngram_rows = solve_ridge(
-            Ragged(ids.offsets, columns), len(used_buckets), centred,
+            Ragged(ids.offsets, columns), len(used_buckets), centred_rows,
             alpha=self.alpha, max_iter=self.max_iter, tol=self.tol,
         )  # fmt: skip
         return NgramRows(

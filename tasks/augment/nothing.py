@@ -1,7 +1,7 @@
-"""Default strategy, which fits no vectors of unseen words.
+"""Default strategy, which prepares no vectors of unseen words.
 
-The bag of a title already contains the trained n-grams of unseen words, and additional vectors do not improve
-the title vectors.
+The bag of a title already contains the trained n-grams of its unseen words. Additional vectors of the words
+do not improve the title vectors.
 """
 
 from collections.abc import Sequence
@@ -20,5 +20,5 @@ class NoNgramRows:
     name: Literal["none"] = "none"
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
-        """Returns a source of vectors without rows, from which no word gets a vector."""
+        """Returns an empty table of n-gram rows, so that no unseen word gets a vector."""
         return NgramRows.empty(rows.shape[1])

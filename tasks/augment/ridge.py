@@ -1,15 +1,16 @@
 """Fits n-gram rows to the vectors of trained words by ridge regression, without learning rate or seed.
 
-S (words × buckets) has the entry 1 / n_w for each of the n_w n-grams of word w, and T (words × dim) are the
-targets. The rows G (buckets × dim) are
+N-grams are hashed to buckets, and a bucket has one row. The matrix S (words × buckets) has the entry 1 / n_w
+for each of the n_w n-grams of word w, and T (words × dim) contains the targets. The rows G (buckets × dim)
+are
 
     G = Sᵀ X,   (S Sᵀ + λ I) X = T.
 
-Conjugate gradients solve this for all dimensions together. To save time, the buckets are divided: S Sᵀ = C Cᵀ
-+ R Rᵀ, where R has the buckets of up to three words, and C has the others. R Rᵀ is computed once. A bucket of
-f words adds f² numbers to it, which is not more work than products with Rᵀ and R if f ≤ 3, and most buckets
-belong to few words (92 % to at most three). For 50,000 words and 100 dimensions, this takes 1.8 s, without
-the division 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
+Conjugate gradients solve this for all dimensions together. To save time, S Sᵀ is computed as C Cᵀ + R Rᵀ: R
+has the columns of the buckets with at most three words, and C has all other columns. R Rᵀ is computed once. A
+bucket with f words adds f² numbers to R Rᵀ, so for f ≤ 3 its product takes no more time than products with Rᵀ
+and R. 92 % of the buckets have at most three words. For 50,000 words and 100 dimensions, this takes 1.8 s;
+without the division of S, it takes 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
 """
 
 from typing import NamedTuple
@@ -18,19 +19,24 @@ import numpy as np
 
 from storage.arrays import Ragged
 
-_RARE = 3  # maximum number f of words of a bucket in R, from f² − f ≤ 2 f
+_MAX_RARE_WORDS = 3  # maximum number f of words of a bucket in R, from f² − f ≤ 2 f
 
 
 class NgramTargets(NamedTuple):
-    """Regression targets of the trained words, computed from their trained rows."""
+    """Regression targets, computed from the trained rows of words."""
 
-    centred: np.ndarray  # float32 (words, dim): unit-norm rows minus their mean
+    centred_rows: np.ndarray  # float32 (words, dim): unit-norm rows minus the mean of these rows
     mean: np.ndarray  # float32 (dim,): mean of the unit-norm rows, which is added to every unseen word
     norm: float  # median norm of the rows of the rarer half of the words
 
 
-def centre(rows: np.ndarray, document_frequency: np.ndarray) -> NgramTargets:
-    """Computes regression targets from trained rows, float32 (words, dim), and numbers of titles per word."""
+def compute_targets(rows: np.ndarray, document_frequency: np.ndarray) -> NgramTargets:
+    """Computes regression targets.
+
+    Args:
+        rows: Trained rows of words, float32 (words, dim).
+        document_frequency: Number of training titles with each word.
+    """
     norms = np.linalg.norm(rows, axis=1)
     unit_rows = rows / np.maximum(norms, 1e-12)[:, None]
     mean = unit_rows.mean(axis=0)
@@ -41,35 +47,38 @@ def centre(rows: np.ndarray, document_frequency: np.ndarray) -> NgramTargets:
 def solve_ridge(
     bags: Ragged, buckets: int, targets: np.ndarray, *, alpha: float, max_iter: int, tol: float
 ) -> np.ndarray:
-    """Solves for rows, float32 (buckets, dim), whose means over the bags approximate the targets.
+    """Computes the rows of buckets such that the mean row of a word's n-grams approximates its target.
 
     Args:
-        bags: Bucket ids of the n-grams of each word, 0 to buckets − 1; a word may have duplicates.
+        bags: Bucket ids of the n-grams of each word, from 0 to ``buckets`` (exclusive); duplicates count.
         buckets: Number of buckets.
         targets: Targets of the words, float32 (words, dim).
         alpha: Regularization λ.
         max_iter: Maximum number of iterations.
         tol: Relative residual at which the iterations end.
+
+    Returns:
+        Rows, float32 (buckets, dim).
     """
     import scipy.sparse
 
     shares = np.repeat(1.0 / np.maximum(bags.lengths, 1), bags.lengths).astype(np.float32)
     matrix = scipy.sparse.csr_matrix((shares, bags.values, bags.offsets), shape=(len(bags), buckets))
     matrix.sum_duplicates()
-    is_rare = matrix.getnnz(axis=0) <= _RARE
-    sparse, dense = matrix[:, is_rare], matrix[:, ~is_rare]
-    transposed = dense.T.tocsr()
-    pairs = sparse @ sparse.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
+    is_rare = matrix.getnnz(axis=0) <= _MAX_RARE_WORDS
+    rare, common = matrix[:, is_rare], matrix[:, ~is_rare]  # R and C
+    common_transposed = common.T.tocsr()
+    rare_product = rare @ rare.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
     solution, residual, direction = np.zeros_like(targets), targets.copy(), targets.copy()
-    squared = np.einsum("ij,ij->j", residual, residual)
-    tolerance = squared.max() * tol**2
+    squares = np.einsum("ij,ij->j", residual, residual)  # squared norm of each column
+    tolerance = squares.max() * tol**2
     for _ in range(max_iter):
-        if squared.max() <= tolerance:
+        if squares.max() <= tolerance:
             break
-        image = dense @ (transposed @ direction) + pairs @ direction
-        length = squared / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)  # per column
-        solution += length * direction
-        residual -= length * image
-        previous_squares, squared = squared, np.einsum("ij,ij->j", residual, residual)
-        direction = residual + squared / np.maximum(previous_squares, 1e-30) * direction
+        image = common @ (common_transposed @ direction) + rare_product @ direction
+        step_sizes = squares / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
+        solution += step_sizes * direction
+        residual -= step_sizes * image
+        previous_squares, squares = squares, np.einsum("ij,ij->j", residual, residual)
+        direction = residual + squares / np.maximum(previous_squares, 1e-30) * direction
     return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # in CSR, each row is written once

@@ -1,13 +1,14 @@
-"""Represents unseen words by a character encoder, trained to give words of the same stem similar vectors.
+"""Represents unseen words with a character encoder that gives words with the same stem similar vectors.
 
-A batch has two words of each stem, called partners; if a stem has one word, it occurs twice, with different
-dropout masks. Partners should be closer to each other than to the nearest word of another stem:
+A training batch has two words of each stem, called partners. If a stem has only one word, the word occurs
+twice, with different dropout masks. Partners should be closer to each other than to the nearest word of
+another stem:
 
     loss = mean of max(0, margin − cos(word, partner) + cos(word, nearest word of another stem))
 
-The vector of an unseen word is a mean of the rows of the nearest trained words in the space of the encoder. A
-linear map to the trained rows, as for a fastText model, scores lower (docs/log). Only training needs stems;
-the published encoder contains no stemmer.
+The vector of an unseen word is the mean of the rows of those trained words that are nearest by the vectors of
+the encoder. A linear map from the encoder's vectors to the trained rows, as for a fastText model, scores
+lower (docs/log). Only training needs stems; the published encoder contains no stemmer.
 
 References:
     Porter. Snowball: A language for stemming algorithms. 2001. https://snowballstem.org.
@@ -23,7 +24,7 @@ import numpy as np
 
 from storage.arrays import offsets_of, unit_rows
 from storage.lazy import Tensor, functional, torch
-from tasks.augment.ridge import centre
+from tasks.augment.ridge import compute_targets
 from tasks.encoder.unseen_words import NearestWords
 from tasks.form import configurable, setting
 from tasks.recurrent.alphabet import Alphabet
@@ -40,20 +41,22 @@ Language = Literal[
 
 @configurable
 class Stems(RecurrentTrainingSettings, Recurrent):
-    """Strategy: an unseen word gets the mean row of the words that a character encoder places nearest."""
+    """Strategy: an unseen word gets the mean row of the nearest trained words by a character encoder."""
 
     name: Literal["stems"] = "stems"
-    language: Language = setting("english", "Algorithm of the package snowballstemmer that finds stems")
+    language: Language = setting("english", "Language of the stemmer (package snowballstemmer)")
     margin: float = setting(
-        0.3, "Margin by which a word of the same stem must be closer than words of other stems", gt=0, le=2
+        0.3, "Margin by which words with the same stem must be closer than words of other stems", gt=0, le=2
     )
-    hidden: int = setting(64, "Dimensions of the encoder's state", ge=1, le=4096)
-    batch_size: int = setting(512, "Words of a batch, two of each stem", ge=4)
-    most_words: int = setting(20_000, "Number of words that train the encoder, the most frequent ones", ge=2)
+    hidden: int = setting(64, "Number of dimensions of the encoder's state", ge=1, le=4096)
+    batch_size: int = setting(512, "Number of words in a batch, two of each stem", ge=4)
+    most_words: int = setting(
+        20_000, "Number of the most frequent words, on which the encoder is trained", ge=2
+    )
     neighbours: int = setting(20, "Number of trained words whose rows are averaged for an unseen word", ge=1)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
-        """Trains the stem encoder, and returns the model that computes vectors of unseen words.
+        """Trains the character encoder, and returns the model that computes vectors of unseen words.
 
         Args:
             words: Trained words.
@@ -61,22 +64,23 @@ class Stems(RecurrentTrainingSettings, Recurrent):
             document_frequency: Number of training titles with each word.
         """
         if not len(words):
-            raise ValueError("there is no trained word to learn stems from")
+            raise ValueError(
+                "there are no trained words, on which the encoder can be trained; read more feeds"
+            )
         frequent_rows = np.argsort(-document_frequency, kind="stable")[: self.most_words]
         encoder = self.train([words[int(row)] for row in frequent_rows])
-        centred, mean, norm = centre(rows, document_frequency)
-        word_vectors = unit_rows(encoder.vectors(words))
+        centred_rows, mean, norm = compute_targets(rows, document_frequency)
         return NearestWords(
             encoder=encoder,
             neighbours=self.neighbours,
-            word_vectors=word_vectors,
-            rows=centred,
+            word_vectors=unit_rows(encoder.vectors(words)),
+            rows=centred_rows,
             mean=mean,
             norm=norm,
         )
 
     def train(self, words: Sequence[str]) -> CharacterEncoder:
-        """Trains the encoder on the stems of words, on a GPU if available, and returns it on the CPU."""
+        """Trains the encoder on words, on a GPU if available; returns the encoder on the CPU."""
         encoder = CharacterEncoder(self, Alphabet.from_strings(words), seed=self.seed)
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         strings, pairs = encoder.alphabet.ids(words), StemPairs(find_stems(words, self.language))
@@ -93,7 +97,7 @@ class Stems(RecurrentTrainingSettings, Recurrent):
 
 
 def find_stems(words: Sequence[str], language: Language) -> np.ndarray:
-    """Returns the stem id of each word, from 0: int64 (words,)."""
+    """Returns the id of each word's stem: int64 (words,), from 0."""
     import snowballstemmer  # imported here, because a trained encoder does not need it
 
     stems = snowballstemmer.stemmer(language).stemWords(words)
@@ -101,28 +105,35 @@ def find_stems(words: Sequence[str], language: Language) -> np.ndarray:
 
 
 class StemPairs:
-    """Draws batches with two words of each stem."""
+    """Draws batches with two words of each stem. ``stems`` are the stem ids of all words, from 0."""
 
     def __init__(self, stems: np.ndarray) -> None:
         self._words, self._counts = np.argsort(stems, kind="stable"), np.bincount(stems)
-        self._first = offsets_of(self._counts)[:-1]
+        self._first_positions = offsets_of(self._counts)[:-1]
 
     def batches(self, rng: np.random.Generator, pairs: int) -> Iterator[np.ndarray]:
-        """Yields batches of ``pairs`` stems, int64 (2 · stems,): a word of each stem, then their partners."""
+        """Yields batches of word ids, int64 (2 · stems,): one word of each stem, then the words' partners.
+
+        A batch has ``pairs`` stems; the last batch of an epoch may have fewer.
+        """
         order = rng.permutation(len(self._counts))
         for start in range(0, len(order), pairs):
             stem_ids = order[start : start + pairs]
             counts = self._counts[stem_ids]
             members = rng.integers(counts)
             partners = (members + rng.integers(1, np.maximum(counts, 2))) % counts
-            yield self._words[np.tile(self._first[stem_ids], 2) + np.concatenate([members, partners])]
+            first_positions = np.tile(self._first_positions[stem_ids], 2)
+            yield self._words[first_positions + np.concatenate([members, partners])]
 
 
 def triplet_loss(vectors: Tensor, margin: float) -> Tensor:
-    """Returns the triplet loss of vectors (2 · stems, hidden) of a batch of StemPairs: 0 for one stem."""
+    """Computes the triplet loss of a batch of StemPairs; it is 0 if the batch has only one stem.
+
+    ``vectors`` are the encoder's vectors of the words, (2 · stems, hidden).
+    """
     unit_vectors, stems = functional.normalize(vectors, dim=1), len(vectors) // 2
     cosines = unit_vectors @ unit_vectors.T
-    partner = cosines.diagonal(stems).repeat(2)
+    partner_cosines = cosines.diagonal(stems).repeat(2)
     is_same_stem = torch.eye(stems, dtype=torch.bool, device=vectors.device).repeat(2, 2)
     nearest_cosines = cosines.masked_fill(is_same_stem, -2.0).amax(dim=1)
-    return functional.relu(margin - partner + nearest_cosines).mean()
+    return functional.relu(margin - partner_cosines + nearest_cosines).mean()

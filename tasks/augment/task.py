@@ -1,4 +1,4 @@
-"""The Prefect task of the stage augment, which publishes a title encoder with vectors of unseen words."""
+"""Defines the Prefect task of the stage augment, which publishes a title encoder for all words."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -32,14 +32,15 @@ def augment(
     encoder: Encoder,
     settings: AugmentSettings,
 ) -> TitleEncoderFiles:
-    """Fits vectors of unseen words to the trained words and publishes the files needed to embed any title.
+    """Prepares vectors for unseen words, and publishes the title encoder, which can embed any title.
 
-    ``encoder`` are the encoder settings with which the checkpoint was trained.
+    ``encoder`` has the settings with which the checkpoint was trained.
     """
     workspace = Workspace(home)
     tokens_parquet = workspace.folder(vocabulary) / "tokens.parquet"
     table = pq.read_table(tokens_parquet, columns=["kind", "token", "document_frequency"])
-    # Rows may exceed memory, so torch maps them (NumPy would copy them) and they are saved in blocks.
+    # Rows may exceed the memory. Therefore they are memory-mapped by torch (NumPy would copy them), and saved
+    # block by block.
     with safe_open(workspace.folder(checkpoint) / "checkpoint.safetensors", framework="pt") as handle:
         rows, is_touched, layer = (
             handle.get_tensor(name).numpy() for name in ("rows", "touched", f"{LAYER}.rows")
@@ -61,8 +62,8 @@ def augment(
     titles, meaning = open_corpus(workspace.folder(corpus)), None
     if layer.shape[1]:
         titles_with_text = np.flatnonzero(titles.split != PLACEHOLDER)
-        parts = [titles_with_text[block] for block in row_blocks(len(titles_with_text))]
-        dense = (encoder.dense(titles.sentences[block], titles.descriptions[block]) for block in parts)
+        blocks = [titles_with_text[block] for block in row_blocks(len(titles_with_text))]
+        dense = (encoder.dense(titles.sentences[block], titles.descriptions[block]) for block in blocks)
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
         title_encoder = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
@@ -71,7 +72,7 @@ def augment(
         draft.details["checkpoint"] = checkpoint.digest
     logger = get_run_logger()
     logger.info(
-        "vectors of unseen words: %d rows (%s), fitted to %d trained words",
+        "vectors of unseen words are computed from %d rows (%s), fitted to %d trained words",
         unseen_words.size,
         unseen_words.key,
         len(word_ids),

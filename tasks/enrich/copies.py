@@ -1,9 +1,12 @@
-"""Writes enriched copies of feeds to the folder ``enriched`` of a home.
+"""Writes an enriched copy of each feed to the folder ``enriched`` of a home.
 
-A copy is written again if the feed, the model or the options have changed. A change of other guides, from
-which episode numbers are copied, is no reason. ``NAME.json`` beside the copies contains their state and the
-HTTP validators (ETag, Last-Modified) of the last download. If the state is current, the request for the feed
-is conditional. If a feed cannot be fetched, its last copy remains.
+A copy is written again if its feed, the model or the options have changed. It is not written again if only
+the home's guide has changed, from which episode numbers are copied. If a feed cannot be downloaded, its last
+copy remains.
+
+A location (URL or path) has several copies if it is a zip of several feeds. The state file ``NAME.json`` of a
+location lists its copies and contains the HTTP validators (ETag, Last-Modified) of the last download. With
+the validators, the next request is conditional: the server sends the feed only if it has changed.
 """
 
 import hashlib
@@ -35,38 +38,38 @@ from tasks.ingest.sources.download import FetchResult, Validators, fetch
 from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
 from tasks.ingest.sources.resolve import locate
 
-FOLDER = "enriched"  # folder in the home
-_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
+FOLDER = "enriched"  # folder of the copies in the home
+_FEED_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2|zst|zip))+$", re.IGNORECASE)
 Publish = Callable[[Sequence[NamedFeed]], Path]  # reads feeds into the catalogue; returns the Guide folder
 
 
 @dataclass(frozen=True)
 class EnrichedCopy:
-    """Result of enriching one feed. After a failure, ``file`` is the last copy, if there is one."""
+    """Result of enriching one feed. If the feed cannot be read, ``file`` is the copy of an earlier run."""
 
     source: str  # name of the feed
     file: str = ""  # path of the enriched copy; "" if there is none
-    report: tuple[str, ...] = ()  # lines that say what was added
+    report: tuple[str, ...] = ()  # lines that say what was added to the feed
     error: str = ""  # why the feed could not be read or enriched; "" after success
     digest: str = ""  # digest of the content of the feed
-    unchanged: bool = False  # whether the last copy is up to date
+    unchanged: bool = False  # whether the copy of an earlier run is up to date
 
 
 @dataclass(frozen=True)
-class Copies:
-    """Writer of the enriched copies of feeds in a home.
+class CopyWriter:
+    """Writes the enriched copies of feeds in a home.
 
     Attributes:
         home: Folder of the home.
         ingest_settings: Settings for reading feeds.
         options: Options that select what is added to a guide.
-        model: Folder of the model that predicts categories.
+        model_folder: Folder of the model that predicts categories.
     """
 
     home: Path
     ingest_settings: IngestSettings
     options: EnrichOptions
-    model: Path
+    model_folder: Path
 
     def update(
         self,
@@ -74,33 +77,38 @@ class Copies:
         publish: Publish | None = None,
         home_guide: Path | None = None,
     ) -> list[EnrichedCopy]:
-        """Fetches feeds and writes a copy of each feed that changed. The failure of a feed affects no other.
+        """Downloads feeds and writes an enriched copy of each feed that has changed.
+
+        If a feed fails, the other feeds are still enriched.
 
         Args:
-            feeds: Locations of guides.
-            publish: Function that reads the fetched feeds into the catalogue, before copies are written.
-            home_guide: Folder of the home's newest Guide, if ``publish`` is None or not called.
+            feeds: Locations of the feeds.
+            publish: Function that reads the downloaded feeds into the catalogue before copies are written.
+            home_guide: Folder of the home's newest Guide, used unless ``publish`` returns a newer one.
+
+        Returns:
+            One result per feed, in no particular order.
         """
         (self.home / FOLDER).mkdir(exist_ok=True)
         locations, errors = locate(feeds, self.ingest_settings.private_addresses)
         results = [result for source, error in errors for result in self._failed_results(source, error)]
         feeds_status: Any = read_status(self.home)["feeds"]
-        read_sources = {feed["source"] for feed in feeds_status} if publish else None
+        catalogue_sources = {feed["source"] for feed in feeds_status}
         with ExitStack() as stack:
-            name = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
             downloads: list[tuple[str, FetchResult]] = []
             for location in locations:
                 source = source_of(location)
                 address = location.location if isinstance(location, NamedFeed) else location
                 state = self._read_state(source)
-                if read_sources is not None and not read_sources.issuperset(
-                    copy.source for copy in state.copies
-                ):
-                    state = _State()
-                validators = state.validators if state.copies and state.key == self._key(source) else None
+                is_current = bool(state.copies) and state.key == self._cache_key(source)
+                # A feed that ``publish`` has never read into the catalogue is downloaded in any case.
+                if publish and not catalogue_sources.issuperset(copy.source for copy in state.copies):
+                    is_current = False
+                validators = state.validators if is_current else None
                 try:
                     download = stack.enter_context(
-                        fetch(address, Path(name), self.ingest_settings, source, validators)
+                        fetch(address, Path(folder), self.ingest_settings, source, validators)
                     )
                     downloads.append((source, download))
                 except FeedError as error:
@@ -113,19 +121,21 @@ class Copies:
             if local_feeds and publish:
                 home_guide = publish(local_feeds)
             for source, download in downloads:
-                results += self._write(source, download, home_guide)
+                results += self._write_copies(source, download, home_guide)
         return results
 
     def _failed_results(self, source: str, error: FeedError) -> list[EnrichedCopy]:
-        """Returns the results of a feed that failed: its last copies with the error, or only the error."""
+        """Returns the last copies of a failed location with the error; without copies, only the error."""
         copies = self._read_state(source).copies
         if not copies:
             return [EnrichedCopy(source, error=str(error))]
         return [replace(copy, report=(), error=f"{error}; its last copy remains") for copy in copies]
 
-    def _write(self, source: str, download: FetchResult, home_guide: Path | None) -> list[EnrichedCopy]:
-        """Enriches the feeds of a download that changed, and writes the new state of the location."""
-        state, key = self._read_state(source), self._key(source)
+    def _write_copies(
+        self, source: str, download: FetchResult, home_guide: Path | None
+    ) -> list[EnrichedCopy]:
+        """Writes copies of the feeds of a download that have changed, and the state file of the location."""
+        state, key = self._read_state(source), self._cache_key(source)
         if download.unchanged:
             return [replace(copy, unchanged=True) for copy in state.copies]
         copies_by_source = {copy.source: copy for copy in state.copies} if state.key == key else {}
@@ -138,21 +148,22 @@ class Copies:
                 results.append(self._write_copy(feed, home_guide))
         copies = [replace(copy, unchanged=False) for copy in results if not copy.error]
         is_complete = len(copies) == len(results)
+        # Without validators, the next run downloads the feeds again and retries those that failed.
         validators = (is_complete and download.validators) or Validators()
         content = {"key": key, **asdict(validators), "copies": [*map(asdict, copies)]}
         write_json(self._state_file(source), content)
         return results
 
     def _write_copy(self, feed: Feed, home_guide: Path | None) -> EnrichedCopy:
-        """Writes the enriched copy of one feed, and returns its report or the error."""
+        """Writes the enriched copy of one feed; returns the copy with its report, or the error."""
         folder = self.home / FOLDER
         path = folder / file_name(feed.source)
         try:
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as name:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as work:
                 zones = self.ingest_settings.zone(feed.source), home_zone(self.home).key
                 source = Source(feed, self.ingest_settings.size_cap_bytes, *zones)
-                content = read_guide(source, Path(name), self.options)
-                enrichment = plan(source, *content, self._category_model, self.options, home_guide)
+                survey, guide = read_guide(source, Path(work), self.options)
+                enrichment = plan(source, survey, guide, self._category_model, self.options, home_guide)
                 write_guide(str(path), enrichment)
         except (FeedError, EnrichError) as error:
             return EnrichedCopy(feed.source, error=str(error))
@@ -163,21 +174,22 @@ class Copies:
     @cached_property
     def _category_model(self) -> CategoryModel:
         """Model that predicts categories, with the corrections of the home."""
-        return CategoryModel(self.model, read_corrections(self.home))
+        return CategoryModel(self.model_folder, read_corrections(self.home))
 
-    def _key(self, source: str) -> str:
-        """Returns a digest of everything on which a copy depends, except for the feed."""
+    def _cache_key(self, source: str) -> str:
+        """Returns a digest of all inputs from which a location's copies are made, except for its feeds."""
         vocabulary = content_digest(self.options.vocabulary)
-        parts = [str(self.model), content_digest(self.home / CORRECTIONS), repr(self.options), vocabulary]
-        parts += [self.ingest_settings.zone(source), home_zone(self.home).key, fingerprint(__file__)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        inputs = [str(self.model_folder), content_digest(self.home / CORRECTIONS)]
+        inputs += [repr(self.options), vocabulary, self.ingest_settings.zone(source)]
+        inputs += [home_zone(self.home).key, fingerprint(__file__)]
+        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
 
     def _state_file(self, source: str) -> Path:
-        """Returns the path of the state of a location, beside its copies."""
+        """Returns the path of the state file of a location."""
         return self.home / FOLDER / file_name(source).replace(".xml.gz", ".json")
 
     def _read_state(self, source: str) -> "_State":
-        """Reads the state of a location. Returns an empty state if a file is missing or damaged."""
+        """Reads a location's state file; returns an empty state if it is damaged or a copy is missing."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(self._state_file(source).read_text(encoding="utf-8"))
             copies = [EnrichedCopy(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]
@@ -189,15 +201,15 @@ class Copies:
 
 @dataclass(frozen=True)
 class _State:
-    """State of the filled copies of a feed location at the end of the last update."""
+    """Content of the state file of a location, which the last update wrote."""
 
-    key: str = ""
-    validators: Validators = field(default_factory=Validators)
+    key: str = ""  # result of ``CopyWriter._cache_key``
+    validators: Validators = field(default_factory=Validators)  # of the last download
     copies: tuple[EnrichedCopy, ...] = ()
 
 
 def file_name(source: str) -> str:
-    """Returns the file name of a copy: the last part of the name of the feed, and digits of its hash."""
-    stem = _SUFFIXES.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
+    """Returns the file name of a copy: the last part of the feed's name, and eight digits of its hash."""
+    stem = _FEED_SUFFIXES.sub("", re.split(r"[/!:]", source.rstrip("/"))[-1])
     digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', stem)[:60]}-{digest}.xml.gz"

@@ -1,13 +1,13 @@
-"""Copies episode numbers to programmes without one from other airings of the same episode.
+"""Gives programmes that have no episode number the number of other airings of the same episode.
 
-An episode is identified by its show key (normalized title) and sub-title, unless the sub-title is one such as
-"Episode 4". A number is copied if the airings of the episode, in this guide and in the guide of the home, do
-not contradict each other: they must have one number per numbering system, and all numbers must mean the same
-episode. Two kinds of shows are skipped:
+An episode is identified by its show key (normalized title) and its sub-title. Sub-titles such as "Episode 4"
+identify no episode. A number is copied if the airings of the episode, in this guide and in the guide of the
+home, do not contradict each other: they must have one number per numbering system, and all numbers must mean
+the same episode. No numbers are copied in two kinds of shows:
 
-- shows with numbers within seasons as well as continuous numbers
-- shows whose airings with numbers all have the same sub-title, because it is part of the name of the show
-  ("Original Sin")
+- Some of the numbers contain a season, and others do not.
+- All airings with numbers have the same sub-title, because the sub-title is part of the name of the show
+  ("Original Sin").
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,10 +27,10 @@ Numbers = Sequence[tuple[str, str]]  # (system, text) of each episode-num elemen
 
 
 def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, Numbers]:
-    """Finds numbers for the episodes of a guide that have airings without a number.
+    """Returns the numbers of the episodes that have airings with a number and airings without a number.
 
     Args:
-        guide: Titles of the guide.
+        guide: Titles of the guide that lacks numbers.
         home_guide: Folder of a Guide whose airings are used as well; None to use only ``guide``.
     """
     file, columns = guide.folder / "programmes.parquet", ["title", "sub_title"]
@@ -39,7 +39,7 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
         for title, sub_title, place in read_rows(file, [*columns, "number_place"])
         if place >= 0
         and (folded_sub_title := fold_sub_title(sub_title))
-        and not guide.placeholder[guide.title_of_raw[title]]
+        and not guide.is_placeholder[guide.title_of_raw[title]]
     }
     return agreeing_numbers(episodes, _numbered_airings(guide, home_guide)) if episodes else {}
 
@@ -47,25 +47,27 @@ def find_numbers(guide: GuideTitles, home_guide: Path | None) -> dict[Episode, N
 def agreeing_numbers(
     episodes: set[Episode], airings: Iterable[tuple[Episode, Numbers]]
 ) -> dict[Episode, Numbers]:
-    """Returns the numbers of episodes whose airings have no contradictory numbers.
+    """Returns the numbers of those ``episodes`` whose airings do not contradict each other.
 
     Args:
         episodes: Episodes for which numbers are needed.
-        airings: An episode and its numbers for each airing that has both.
+        airings: The episode and the numbers of each airing that has a number and a sub-title.
     """
     titles = {title for title, _ in episodes}
-    numbers_of: dict[Episode, set[tuple[str, str]]] = {}
-    has_season: dict[int, set[bool]] = {}  # for each title, whether its numbers contain a season (or both)
+    numbers_by_episode: dict[Episode, set[tuple[str, str]]] = {}
+    has_season: dict[int, set[bool]] = {}  # by title, whether a number contains a season
     sub_titles: dict[int, set[str]] = {}
     for episode, numbers in airings:
         if episode[0] in titles:
-            has_season.setdefault(episode[0], set()).update(key.startswith("s") for key in _keys(numbers))
+            has_season.setdefault(episode[0], set()).update(
+                key.startswith("s") for key in _normalized_numbers(numbers)
+            )
             sub_titles.setdefault(episode[0], set()).add(episode[1])
             if episode in episodes:
-                numbers_of.setdefault(episode, set()).update(numbers)
+                numbers_by_episode.setdefault(episode, set()).update(numbers)
     return {
         episode: sorted(numbers, reverse=True)  # xmltv_ns first
-        for episode, numbers in numbers_of.items()
+        for episode, numbers in numbers_by_episode.items()
         if numbers
         and len(has_season[episode[0]]) <= 1
         and len(sub_titles[episode[0]]) > 1
@@ -74,45 +76,54 @@ def agreeing_numbers(
 
 
 def _is_consistent(numbers: set[tuple[str, str]]) -> bool:
-    """Returns whether there is one number per numbering system, and all numbers mean the same episode."""
-    return len({system for system, _ in numbers}) == len(numbers) and len(_keys(numbers)) <= 1
+    """Returns whether an episode has one number per numbering system, and all mean the same episode."""
+    return len({system for system, _ in numbers}) == len(numbers) and len(_normalized_numbers(numbers)) <= 1
 
 
-def _keys(numbers: Iterable[tuple[str, str]]) -> set[str]:
-    """Returns the normalized keys of numbers, such as s2e4, without unreadable numbers."""
-    return {_key(number) for number in numbers} - {""}
+def _normalized_numbers(numbers: Iterable[tuple[str, str]]) -> set[str]:
+    """Returns the normalized forms of numbers, such as s2e4; unreadable numbers are omitted."""
+    return {_normalize_number(number) for number in numbers} - {""}
 
 
 def has_number(texts: Sequence[str] | None, systems: Sequence[str | None] | None) -> bool:
-    """Returns whether one of a programme's episode-num elements (texts, systems) is a readable number."""
+    """Returns whether a programme has a readable episode number.
+
+    ``texts`` and ``systems`` are the content and the attribute ``system`` of its episode-num elements.
+    """
     pairs = zip(systems or (), texts or (), strict=True)
-    return any(_key((system or "", text)) for system, text in pairs)
+    return any(_normalize_number((system or "", text)) for system, text in pairs)
 
 
 @lru_cache(maxsize=65_536)
-def _key(number: tuple[str, str]) -> str:
-    """Returns the normalized key of a pair (system, text), such as s2e4, or "" if it is not readable."""
+def _normalize_number(number: tuple[str, str]) -> str:
+    """Returns the normalized form of a number (system, text), such as s2e4, or "" if it is unreadable."""
     return read_numbers((number,)).key
 
 
 def _numbered_airings(guide: GuideTitles, home_guide: Path | None) -> Iterator[tuple[Episode, Numbers]]:
-    """Yields (episode, numbers) for all airings of the guide's titles with a number and a sub-title."""
+    """Yields (episode, numbers) for each airing in both guides that has a number and a sub-title."""
     yield from _read_airings(guide.folder / "programmes.parquet", guide.title_of_raw.__getitem__)
     if (
         home_guide is None
         or NUMBERS[1] not in pq.read_schema(file := home_guide / "programmes.parquet").names
     ):
-        return  # the Guide has no numbering systems, because an older version wrote it
-    title_of = {key: title for title, key in enumerate(guide.show_key)}
-    yield from _read_airings(file, cache(lambda raw: title_of.get(parse_title(raw).show_key, -1)))
+        return  # a Guide of an older version has no numbering systems
+    title_index = {key: title for title, key in enumerate(guide.show_keys)}
+    yield from _read_airings(
+        file, cache(lambda raw_title: title_index.get(parse_title(raw_title).show_key, -1))
+    )
 
 
-def _read_airings(file: Path, title_of: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
-    """Yields (episode, numbers) for the airings in a programmes.parquet with a number and a sub-title.
+def _read_airings(file: Path, title_index: Callable[[str], int]) -> Iterator[tuple[Episode, Numbers]]:
+    """Yields (episode, numbers) for each airing in a programmes.parquet that has a number and a sub-title.
 
-    ``title_of`` maps a raw title to its title index, or to -1 to skip the airing.
+    ``title_index`` returns the index of a raw title; -1: the airing is skipped.
     """
-    for raw, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
-        if texts and (folded_sub_title := fold_sub_title(sub_title)) and (title := title_of(raw)) >= 0:
+    for raw_title, sub_title, texts, systems in read_rows(file, ["title", "sub_title", *NUMBERS]):
+        if (
+            texts
+            and (folded_sub_title := fold_sub_title(sub_title))
+            and (title := title_index(raw_title)) >= 0
+        ):
             pairs = zip(((system or ONSCREEN).casefold() for system in systems), texts, strict=True)
             yield (title, folded_sub_title), [pair for pair in pairs if pair[0] in (XMLTV, ONSCREEN)]

@@ -1,7 +1,7 @@
-"""Error of unusable guides, vocabularies and models."""
+"""Defines the error for guides, vocabularies and models that cannot be used."""
 
 from storage.errors import ExpectedError
 
 
 class EnrichError(ExpectedError, ValueError):
-    """Error: an input cannot be used. The message has the problem, the expected input, and the remedy."""
+    """Error: a guide, vocabulary, model or option cannot be used. The message states the remedy."""

@@ -1,8 +1,9 @@
 """Explains from which source the categories of a title come.
 
 The sources, in order of precedence, are: a user's correction, the guide, a correction of the most similar
-edition of the same show, and the predictor. The prediction is always included, with both of its parts: the
-votes of the nearest training titles, and the support by the linear part.
+edition of the same show, and the predictor. An explanation always contains the prediction, even if another
+source takes precedence, with the two numbers that it combines: the vote of the nearest training titles, and
+the support by the linear part (tasks/predictor/prediction.py).
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from tasks.predictor.prediction import count_votes, score_labels
 from tasks.search.search import SearchError, no_match_message
 from tasks.text.titles import parse_title
 
-CANDIDATES = 5  # categories that an explanation shows
+MAX_CANDIDATES = 5  # maximum number of candidate categories of an explanation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class Voter:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Category with its score, which combines two parts (tasks/predictor/prediction.py); all from 0 to 1."""
+    """Category that can be predicted, with its score and the two numbers that the score combines, 0 to 1."""
 
     category: str
     score: float
@@ -48,13 +49,12 @@ class Decision:
 
     title: str
     categories: list[str]
-    by: (
-        Literal["correction", "guide", "edition", "prediction"] | None
-    )  # source; None: no source has categories
-    guide: list[str]  # categories of the title in the model; empty if they equal the correction
+    # source of the categories; None: no source has categories
+    by: Literal["correction", "guide", "edition", "prediction"] | None
+    guide: list[str]  # categories in the guides of the model; empty if they equal the correction
     predicted: str  # category with the highest score; empty without votes
     confidence: float | None  # probability that ``predicted`` is correct
-    unsure: str  # why ``confidence`` is None; "" if it is not
+    unsure: str  # why ``confidence`` is None; "" if ``confidence`` is a number
     candidates: list[Candidate]  # categories with the highest scores, ``predicted`` first
     votes: dict[str, int]  # number of votes by category: ``predicted`` first, then in descending order
     voters: list[Voter]  # training titles that vote, nearest first
@@ -62,7 +62,7 @@ class Decision:
 
 
 def decide(model: CategoryModel, title: str) -> Decision:
-    """Decides the categories of a title. A title that the model lacks is embedded from its text alone.
+    """Determines the categories of a title. A title that the model lacks is embedded from its text alone.
 
     Raises:
         SearchError: The title has neither a vector nor a correction.
@@ -76,16 +76,18 @@ def decide(model: CategoryModel, title: str) -> Decision:
 def decide_many(
     model: CategoryModel, titles: Sequence[str], predictor: NamePredictor
 ) -> list[Decision | SearchError]:
-    """Decides the categories of several titles; a title that fails has an error instead of a decision."""
+    """Determines the categories of titles. A title with neither a vector nor a correction gets an error."""
     shows = [parse_title(title).show_key for title in titles]
     rows, queries = model.embed_texts(titles)
     neighbours = model.neighbours(queries, rows)
     languages = np.where(rows >= 0, model.languages[rows], "")
-    top_names, _, confidence = predictor.predict_all(neighbours, languages)
-    candidates = _candidates(predictor, neighbours, top_names)
+    top_categories, _, confidence = predictor.predict_all(neighbours, languages)
+    candidates = _rank_candidates(predictor, neighbours, top_categories)
     editions = model.corrected_editions(titles, queries.vectors, neighbours)
     decisions: list[Decision | SearchError] = []
-    for position, (title, row, top_category) in enumerate(zip(titles, rows.tolist(), top_names, strict=True)):
+    for position, (title, row, top_category) in enumerate(
+        zip(titles, rows.tolist(), top_categories, strict=True)
+    ):
         correction = model.corrections.get(shows[position])
         if not (queries.vectors[position].any() or correction):
             decisions.append(SearchError(no_match_message(title)))
@@ -107,7 +109,7 @@ def decide_many(
             )
             if neighbour >= 0
         ]
-        counts = Counter(category for voter in voters for category in voter.categories)
+        vote_counts = Counter(category for voter in voters for category in voter.categories)
         decision = Decision(
             title=model.titles[row] if row >= 0 else title,
             categories=categories,
@@ -115,11 +117,11 @@ def decide_many(
             guide=guide,
             predicted=top_category,
             confidence=round(float(confidence[position]), 4)
-            if top_category and not predictor.unsure
+            if top_category and not predictor.no_confidence_reason
             else None,
-            unsure=predictor.unsure,
+            unsure=predictor.no_confidence_reason,
             candidates=candidates[position],
-            votes=dict(sorted(counts.items(), key=lambda pair: (pair[0] != top_category, -pair[1]))),
+            votes=dict(sorted(vote_counts.items(), key=lambda pair: (pair[0] != top_category, -pair[1]))),
             voters=voters,
             kinds=model.kinds_of(row) if row >= 0 else [],
         )
@@ -127,19 +129,23 @@ def decide_many(
     return decisions
 
 
-def _candidates(
-    predictor: NamePredictor, neighbours: VotingNeighbours, top_names: Sequence[str]
+def _rank_candidates(
+    predictor: NamePredictor, neighbours: VotingNeighbours, top_categories: Sequence[str]
 ) -> list[list[Candidate]]:
-    """Returns up to CANDIDATES categories of each title, highest score first; [] without a prediction."""
+    """Returns the MAX_CANDIDATES best categories of each title, highest score first.
+
+    The list of a title without a prediction is empty. ``top_categories`` are the predicted categories, which
+    come first even if another category has an equal score.
+    """
     names, labels = predictor.candidates.names, predictor.candidates.labels
     support = predictor.candidates.support(neighbours)
     votes = count_votes(neighbours.ids, neighbours.cosines, labels, len(names))
     scores = votes if support is None else score_labels(votes, support)
     candidates: list[list[Candidate]] = []
-    for title, top in enumerate(top_names):
-        order = [names[column] for column in np.argsort(-scores[title], kind="stable")[:CANDIDATES].tolist()]
-        order = [*dict.fromkeys([top, *order])][:CANDIDATES] if top else []
-        columns = [names.index(name) for name in order]
+    for title, top_category in enumerate(top_categories):
+        best = [names[column] for column in np.argsort(-scores[title], kind="stable")[:MAX_CANDIDATES]]
+        ranking = [*dict.fromkeys([top_category, *best])][:MAX_CANDIDATES] if top_category else []
+        columns = [names.index(name) for name in ranking]
         candidates.append(
             [
                 Candidate(

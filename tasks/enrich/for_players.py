@@ -1,6 +1,7 @@
-"""Adds categories that TV players (Kodi, Jellyfin …) expect to the programmes of a guide.
+"""Adds the categories that TV players (Kodi, Jellyfin …) expect to the programmes of a guide.
 
-The strategies in players/ select the names from the kinds, genres and categories that this file collects.
+This module collects the kind, genre and categories of each programme. From these, the strategies in players/
+select the names to add.
 """
 
 from collections import Counter, defaultdict
@@ -11,7 +12,7 @@ import numpy as np
 
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.players import Player
-from tasks.enrich.players.base import Programme
+from tasks.enrich.players.base import DVB, Programme
 from tasks.enrich.players.dvb import genre_table
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.titles import GuideTitles
@@ -20,14 +21,15 @@ from tasks.kinds.model import KindModel, TitleKinds
 
 @dataclass(frozen=True)
 class PlayerNames:
-    """Selects the categories to add to the programmes of a guide for TV players, and counts them.
+    """Selects the names to add to the programmes of a guide for TV players, and counts these names.
 
     Attributes:
         players: Players that read the output.
         kinds: Kinds of programmes (film, series …) by title.
-        genres: Predicted DVB genre and its confidence, by title, for titles whose categories have no genre.
-        written: Number of programmes that got each name, by player.
-        categories: All categories of the output, for Kodi's table of genres.
+        genres: Predicted DVB genre and its confidence, by index of the title, for titles whose categories
+            have no genre.
+        written: Number of programmes to which each name was added, by player and name.
+        categories: All categories of the enriched guide, for Kodi's table of genres.
     """
 
     players: tuple[Player, ...]
@@ -40,26 +42,26 @@ class PlayerNames:
         """Returns whether a programme with these categories must not get an episode number."""
         return any(player.excludes_number(name) for player in self.players for name in categories)
 
-    def extend(
+    def select_names(
         self, title: int, categories: Sequence[str], names: Sequence[str], is_numbered: bool
     ) -> tuple[list[str], float]:
-        """Returns the names to add to a programme, including the names that players expect.
+        """Returns all names to add to a programme: ``names``, and the names that players expect.
 
         Args:
             title: Index of the title.
-            categories: Categories of the programme.
-            names: Names that are to be added because the programme has no categories. Names that a player
-                does not allow for programmes with an episode number are omitted.
+            categories: Categories of the programme in the guide.
+            names: Names to add because the programme has no categories. Names that a player does not allow
+                for programmes with an episode number are omitted.
             is_numbered: Whether the programme has an episode number, or gets one.
 
         Returns:
-            All names to add, and the lowest confidence of the predictions from which names for players come.
+            Names to add, and the lowest confidence of the kinds and genre from which players' names follow.
         """
-        allowed = [name for name in names if not (is_numbered and self.excludes_number([name]))]
-        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed), is_numbered)
+        allowed_names = [name for name in names if not (is_numbered and self.excludes_number([name]))]
+        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed_names), is_numbered)
         genre, confidence = self.genres.get(title, ("", 1.0))
         programme = Programme(
-            categories=(*categories, *allowed),
+            categories=(*categories, *allowed_names),
             kinds=frozenset(prediction.kind for prediction in kinds),
             numbered=is_numbered,
             genre=genre,
@@ -67,7 +69,7 @@ class PlayerNames:
         added_names = [(player.name, name) for player in self.players for name in player.names(programme)]
         for player_name, name in added_names:
             self.written[player_name][name] += 1
-        names = list(dict.fromkeys((*allowed, *(name for _, name in added_names))))
+        names = list(dict.fromkeys((*allowed_names, *(name for _, name in added_names))))
         self.categories.update(categories, names)
         return names, min(
             confidence, *(prediction.probability for prediction in kinds), 1.0
@@ -75,39 +77,48 @@ class PlayerNames:
 
 
 def prepare_names(
-    guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Sequence[str]]
+    guide: GuideTitles,
+    model: CategoryModel,
+    options: EnrichOptions,
+    names_by_title: Mapping[int, Sequence[str]],
 ) -> PlayerNames:
-    """Predicts the kinds of a guide's titles, and their genres if a player shows DVB genres.
+    """Predicts the kinds of a guide's titles, and the genres of the titles if a player shows DVB genres.
 
     Args:
         guide: Titles of the guide.
         model: Model that predicts kinds and genres.
         options: Options with the players and the minimum precision.
-        answers: Names to add to programmes without categories, by title.
+        names_by_title: Names to add to programmes without categories, by index of the title.
     """
     files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
     kinds = KindModel.open(model.folder, options.kind_precision.by_kind()).predict(
-        *files, guide.title, guide.show_key, guide.folder
+        *files, guide.titles, guide.show_keys, guide.folder
     )
-    genres = _vote_genres(guide, model, options, answers) if options.uses_genres else {}
+    genres = _predict_genres(guide, model, options, names_by_title) if options.needs(DVB) else {}
     return PlayerNames(options.players, kinds, genres)
 
 
-def _vote_genres(
-    guide: GuideTitles, model: CategoryModel, options: EnrichOptions, answers: Mapping[int, Sequence[str]]
+def _predict_genres(
+    guide: GuideTitles,
+    model: CategoryModel,
+    options: EnrichOptions,
+    names_by_title: Mapping[int, Sequence[str]],
 ) -> dict[int, tuple[str, float]]:
-    """Predicts the DVB genre and its confidence of each title whose categories have no genre."""
+    """Predicts DVB genres. Returns (genre, confidence) by index of the title.
+
+    Only titles whose categories have no genre, and whose predicted genre is certain enough, are included.
+    """
     table = genre_table()
     without_genre = [
         title
-        for title in np.flatnonzero(~guide.placeholder).tolist()
-        if not table.of_categories(answers.get(title, guide.categories.get(title, ())))
+        for title in np.flatnonzero(~guide.is_placeholder).tolist()
+        if not table.of_categories(names_by_title.get(title, guide.category_lists.get(title, ())))
     ]
     title_ids = np.array(without_genre, dtype=np.int64)
     neighbours = model.neighbours(model.embed(guide, title_ids))
-    languages = np.array([guide.language[title] for title in without_genre], dtype=str)
+    languages = np.array([guide.languages[title] for title in without_genre], dtype=str)
     predictions = model.predict(neighbours, languages, table, 0, options.minimum_precision)
     return {
         without_genre[position]: (predictions.names[position], float(predictions.confidence[position]))
-        for position in np.flatnonzero(predictions.chosen)
+        for position in np.flatnonzero(predictions.is_selected)
     }

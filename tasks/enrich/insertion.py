@@ -1,70 +1,92 @@
-"""Inserts elements into the bytes of an XMLTV guide, at the position that xmltv.dtd prescribes.
+"""Inserts elements into the bytes of an XMLTV guide, at the positions that xmltv.dtd prescribes.
 
-The bytes are searched by regular expressions and not parsed, because they are copied to the output unchanged.
+Positions are found by regular expressions and not by an XML parser, because all other bytes of the guide are
+copied to the output unchanged.
 """
 
 import codecs
 import re
 from collections.abc import Iterable, Iterator
 
-_CATEGORY = rb"title|sub-title|desc|credits|date|category"
-_NUMBER = _CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
-_ENDS = rb"</(%b)\s*>|<(?:%b)(?:\s[^<>]*)?/>"
-_HOLDER = rb"<(?:subtitles|(?:star-)?rating)(?:\s[^<>]*)?(?<!/)>.*?</(?:subtitles|(?:star-)?rating)\s*>|"
-# CATEGORY matches ends of the elements up to category, NUMBER those up to episode-num. NUMBER also matches
-# the elements subtitles, rating and star-rating as a whole, so that ends inside them are ignored.
-CATEGORY = re.compile(_ENDS % (_CATEGORY, _CATEGORY))
-NUMBER = re.compile(_HOLDER + _ENDS % (_NUMBER, _NUMBER), re.DOTALL)
-_SPACE = re.compile(rb"\s*\Z")
+# Names of the elements that may precede a new element in a programme, in the order of xmltv.dtd.
+_UP_TO_CATEGORY = rb"title|sub-title|desc|credits|date|category"
+_UP_TO_NUMBER = _UP_TO_CATEGORY + rb"|keyword|language|orig-language|length|icon|url|country|episode-num"
+_END_TAG = rb"</(%b)\s*>|<(?:%b)(?:\s[^<>]*)?/>"
+_NESTED = rb"<(?:subtitles|(?:star-)?rating)(?:\s[^<>]*)?(?<!/)>.*?</(?:subtitles|(?:star-)?rating)\s*>|"
+# Patterns of the end tags after which a category or an episode-num can be inserted. NUMBER_PREDECESSORS also
+# matches complete elements subtitles, rating and star-rating, so that the end tags inside them are skipped.
+CATEGORY_PREDECESSORS = re.compile(_END_TAG % (_UP_TO_CATEGORY, _UP_TO_CATEGORY))
+NUMBER_PREDECESSORS = re.compile(_NESTED + _END_TAG % (_UP_TO_NUMBER, _UP_TO_NUMBER), re.DOTALL)
+_TRAILING_SPACE = re.compile(rb"\s*\Z")
 
 
 def find_insertion_point(
-    content: bytes, masked: bytes, span: tuple[int, int], after: re.Pattern[bytes]
+    content: bytes, masked: bytes, span: tuple[int, int], predecessors: re.Pattern[bytes]
 ) -> tuple[int, bytes]:
     """Finds the offset at which to insert an element, and the white space to insert before the element.
 
     Args:
         content: Bytes of a section of the guide.
-        masked: The same bytes, with comments and CDATA sections blanked.
+        masked: ``content`` with comments and CDATA sections blanked.
         span: Begin and end of the programme in ``content``.
-        after: Pattern of the elements after which the new element belongs: CATEGORY or NUMBER.
+        predecessors: Pattern of the elements that precede the new element (CATEGORY_PREDECESSORS or
+            NUMBER_PREDECESSORS).
 
     Returns:
-        Offset and white space. The offset is -1 if the programme has none of these elements.
+        Offset in ``content``, and white space. The offset is -1 if the programme has no preceding element.
     """
     begin, end = span
-    anchors = [match for match in after.finditer(masked, begin, end) if match[1] or match[0].endswith(b"/>")]
-    if not anchors:
+    matches = predecessors.finditer(masked, begin, end)
+    end_tags = [match for match in matches if match[1] or match[0].endswith(b"/>")]
+    if not end_tags:
         return -1, b""
-    anchor = anchors[-1]
-    tag_begin = masked.rfind(b"<" + anchor[1], begin, anchor.start()) if anchor[1] else anchor.start()
-    gap = content[masked.rfind(b">", begin, max(begin, tag_begin)) + 1 : tag_begin]
-    space = _SPACE.search(gap)
-    return anchor.end(), space[0] if space else b""
+    last_tag = end_tags[-1]
+    last_tag_begin = (
+        masked.rfind(b"<" + last_tag[1], begin, last_tag.start()) if last_tag[1] else last_tag.start()
+    )
+    preceding_text = content[masked.rfind(b">", begin, max(begin, last_tag_begin)) + 1 : last_tag_begin]
+    space = _TRAILING_SPACE.search(preceding_text)
+    return last_tag.end(), space[0] if space else b""
 
 
-def insert(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Yields a byte stream in which additions, (offset, bytes) by ascending offset, are inserted."""
+def insert_elements(pieces: Iterable[bytes], additions: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+    """Yields the bytes of a stream, with additions inserted.
+
+    Args:
+        pieces: Bytes of the stream, in pieces of any length.
+        additions: (offset in the stream, bytes to insert there), by ascending offset.
+
+    Raises:
+        RuntimeError: An offset is beyond the end of the stream.
+    """
     offset, text = next(additions, (-1, b""))
     begin = 0
     for piece in pieces:
-        end, parts, copied = begin + len(piece), [], 0
+        end, parts, copied_bytes = begin + len(piece), [], 0
         while begin < offset <= end:
-            parts += (piece[copied : offset - begin], text)
-            copied = offset - begin
+            parts += (piece[copied_bytes : offset - begin], text)
+            copied_bytes = offset - begin
             offset, text = next(additions, (-1, b""))
-        yield b"".join([*parts, piece[copied:]])
+        yield b"".join([*parts, piece[copied_bytes:]])
         begin = end
     if offset >= 0:
-        raise RuntimeError(f"addition at offset {offset}, but the guide has {begin} bytes: it was changed")
+        raise RuntimeError(
+            f"the guide was changed while it was enriched: an element is to be inserted at offset {offset}, "
+            f"but the guide has {begin} bytes; run the command again"
+        )
 
 
-def declare(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Yields a byte stream with an XML declaration at the start (after a byte order mark) if it has none."""
+def add_declaration(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Yields an XML file with a declaration at its start, which is inserted if the file has none.
+
+    Args:
+        pieces: Bytes of the file in pieces of any length. A byte order mark stays in front.
+        encoding: Encoding to declare.
+    """
     first_piece = next(pieces, b"")
-    mark = codecs.BOM_UTF8 if first_piece.startswith(codecs.BOM_UTF8) else b""
-    has_declaration = first_piece[len(mark) :].startswith(b"<?xml")
+    byte_order_mark = codecs.BOM_UTF8 if first_piece.startswith(codecs.BOM_UTF8) else b""
+    has_declaration = first_piece[len(byte_order_mark) :].startswith(b"<?xml")
     name = {"cp1252": "windows-1252"}.get(encoding, encoding.upper())
     declaration = "" if has_declaration else f'<?xml version="1.0" encoding="{name}"?>\n'
-    yield mark + declaration.encode() + first_piece[len(mark) :]
+    yield byte_order_mark + declaration.encode() + first_piece[len(byte_order_mark) :]
     yield from pieces

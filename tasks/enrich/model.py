@@ -1,14 +1,15 @@
-"""Predicts the categories of titles by the predictor of a model (tasks/predictor/prediction.py).
+"""Predicts the categories of titles with the predictor of a Model folder (tasks/predictor/prediction.py).
 
-Training titles with labels (categories) vote, both in predictions and on the held-out titles to which the
-confidence is fitted. Their vectors are the last columns of the similarity vectors, normalized.
+The training titles with labels (categories) are the voters: the nearest voters of a title vote on its
+categories. The vector of a voter consists of the last columns of its similarity vector, normalized. The
+confidence of predictions is fitted to held-out titles, on whose categories the same voters have voted.
 
 Corrections of users form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR
-2017). A slot has the vector of a corrected title as key and its categories as value. The categories of the
-nearest slot are used if the slot is at least as near as every voter. We differ: the title must also be an
-edition of the same show as the slot; docs/log has figures of alternatives.
+2017). A memory slot has the vector of a corrected title as key and the corrected categories as value. A title
+gets the categories of the nearest slot if no voter is nearer. We differ: the title must also be an edition of
+the same show as the slot; docs/log has figures of alternatives.
 
-torch (200 MB) is imported only after the guide was read, when the memory of reading is free again.
+torch (200 MB) is imported only after the guide was read, when the memory for reading is free again.
 """
 
 import json
@@ -51,39 +52,42 @@ if TYPE_CHECKING:
     from tasks.encoder.title_encoder import TitleEncoder
     from tasks.neighbours.index import Exact
 
-_TOLERANCE = 1e-5  # tolerance for cosines, which depend on block sizes of matrix products
+_COSINE_TOLERANCE = 1e-5  # rounding errors of cosines, which depend on block sizes of matrix products
 
 
 class CategoryModel:
-    """Predictor of categories of a Model folder; users' corrections take precedence."""
+    """Predicts categories with the files of a Model folder; users' corrections take precedence.
+
+    ``labels``, ``languages`` ("" if unknown) and ``shows`` (show keys) have one entry per title of the model.
+    ``voters`` are the row numbers of the training titles with labels.
+    """
 
     def __init__(self, folder: Path, corrections: Mapping[str, Correction] | None = None) -> None:
         self.folder, self.corrections = folder, corrections or {}
         columns = ["show_key", "labels", "split", "language"]
-        names = pq.read_schema(folder / "titles.parquet").names
-        rare_names = [RARE_CATEGORIES] if RARE_CATEGORIES in names else []
-        votes = read_votes(folder) if {*columns} <= {*names} else None
+        stored_columns = pq.read_schema(folder / "titles.parquet").names
+        rare_columns = [RARE_CATEGORIES] if RARE_CATEGORIES in stored_columns else []
+        votes = read_votes(folder) if {*columns} <= {*stored_columns} else None
         if votes is None:
             raise EnrichError(
-                "an older version made the champion model, and stored no votes on held-out titles; run "
-                "`guidespace nightly --feed …` again"
+                "the champion model was made by an older version and has no votes on held-out titles; "
+                "run `guidespace nightly --feed …` again"
             )
-        self.votes: Votes = votes
-        self.channel_votes = read_votes(folder, CHANNEL_VOTES)
-        self.spellings = read_spellings(folder)
+        self.votes: Votes = votes  # on held-out titles, to which the confidence is fitted
+        self.channel_votes = read_votes(folder, CHANNEL_VOTES)  # None for models of older versions
+        self.spellings = read_spellings(folder)  # most frequent spelling of each label in guides
         lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
-        self.descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # texts per title
-        table = pq.read_table(folder / "titles.parquet", columns=columns + rare_names, use_threads=False)
+        self.max_descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # per title
+        table = pq.read_table(folder / "titles.parquet", columns=columns + rare_columns, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
-            parts = {"rows", "slots"} & {*rows.keys()}
-            self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in parts)
+            vector_parts = {"rows", "slots"} & {*rows.keys()}
+            self.dim = sum(int(rows.get_slice(name).get_shape()[1]) for name in vector_parts)
         self.labels: list[list[str]] = table["labels"].to_pylist()
         self.languages = np.array([code or "" for code in table["language"].to_pylist()], dtype=str)
         self.shows = table["show_key"].to_pylist()
-        training = np.asarray(table["split"]) == "train"
-        self._rare: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare_names else []
-        labelled = np.array([bool(labels) for labels in self.labels], dtype=bool)
-        self.voters = np.flatnonzero(training & labelled)
+        is_training = np.asarray(table["split"]) == "train"
+        self._rare_labels: list[list[str]] = table[RARE_CATEGORIES].to_pylist() if rare_columns else []
+        self.voters = np.flatnonzero(is_training & np.fromiter(map(bool, self.labels), bool))
         self.row_of = {show: row for row, show in enumerate(self.shows)}
 
     @cached_property
@@ -95,20 +99,18 @@ class CategoryModel:
 
     @cached_property
     def titles(self) -> list[str]:
-        """Display title of each title of the model."""
+        """Display titles of all titles of the model."""
         return pq.read_table(self.folder / "titles.parquet", columns=["title"])["title"].to_pylist()
 
     @cached_property
     def _kinds(self) -> pa.Table | None:
         """Table of the kinds of the model's titles; None for a model of an older version."""
-        names = pq.read_schema(self.folder / "titles.parquet").names
-        columns = COLUMNS.names
-        return (
-            pq.read_table(self.folder / "titles.parquet", columns=columns) if {*columns} <= {*names} else None
-        )
+        file = self.folder / "titles.parquet"
+        has_kinds = {*COLUMNS.names} <= {*pq.read_schema(file).names}
+        return pq.read_table(file, columns=COLUMNS.names) if has_kinds else None
 
     def kinds_of(self, row: int) -> list[KindPrediction]:
-        """Returns the kinds (film, series …) of a title of the model. Empty for models without kinds."""
+        """Returns the kinds (film, series …) of a title by row number; [] if the model has no kinds."""
         if self._kinds is None:
             return []
         return [KindPrediction(*values) for values in zip(*self._kinds.slice(row, 1).to_pylist()[0].values())]
@@ -131,37 +133,41 @@ class CategoryModel:
         return LinearPart.open(self.folder) if self.votes.support is not None else None
 
     def embed(self, guide: GuideTitles, titles: np.ndarray) -> EmbeddedTitles:
-        """Embeds titles of a guide; those that the model lacks from their text, airings and descriptions."""
-        rows = np.array([self.row_of.get(guide.show_key[title], -1) for title in titles], dtype=np.int64)
+        """Embeds titles of a guide by index. New titles are embedded from text, airings and descriptions."""
+        rows = np.array([self.row_of.get(guide.show_keys[title], -1) for title in titles], dtype=np.int64)
         new_titles = titles[rows < 0]
-        contexts, texts = guide.contexts(new_titles), guide.descriptions(new_titles, self.descriptions)
-        raw, display = ([names[title] for title in new_titles] for names in (guide.raw_title, guide.title))
-        return self._merge(rows, raw, contexts, lambda: sentence_features(self.encoder, display, *texts))
+        contexts, texts = guide.contexts(new_titles), guide.descriptions(new_titles, self.max_descriptions)
+        raw_titles = [guide.raw_titles[title] for title in new_titles]
+        display_titles = [guide.titles[title] for title in new_titles]
+        return self._embed_rows(
+            rows, raw_titles, contexts, lambda: sentence_features(self.encoder, display_titles, *texts)
+        )
 
     def embed_texts(self, titles: Sequence[str]) -> tuple[np.ndarray, EmbeddedTitles]:
-        """Embeds titles as a user enters them; those that the model lacks from their text alone.
+        """Embeds titles that a user has entered. New titles are embedded from their text alone.
 
         Returns:
-            The row of each title in the model, or -1, int64 (titles,), and the embedded titles.
+            The row number of each title in the model, or -1: int64 (titles,); and the embedded titles.
         """
         shows = (parse_title(title).show_key for title in titles)
         rows = np.array([self.row_of.get(show, -1) for show in shows], dtype=np.int64)
-        new = [title for title, row in zip(titles, rows, strict=True) if row < 0]
-        return rows, self._merge(rows, new, [()] * len(new), lambda: self.encoder.dense(new))
+        new_titles = [title for title, row in zip(titles, rows, strict=True) if row < 0]
+        contexts = [()] * len(new_titles)
+        return rows, self._embed_rows(rows, new_titles, contexts, lambda: self.encoder.dense(new_titles))
 
-    def _merge(
+    def _embed_rows(
         self,
         rows: np.ndarray,
         new_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
         new_dense: Callable[[], np.ndarray],
     ) -> EmbeddedTitles:
-        """Embeds titles: those with a row in the model by its stored vectors, the others from their text.
+        """Embeds titles: reads the vectors of titles of the model, and encodes new titles.
 
         Args:
-            rows: Row of each title in the model, or -1.
+            rows: Row number of each title in the model, or -1 for a new title.
             new_titles, contexts: Text and context tokens of the new titles.
-            new_dense: Function that returns the sentence features of the new titles.
+            new_dense: Function that returns the sentence features of ``new_titles``.
         """
         vectors, is_new = np.zeros((len(rows), self.dim), dtype=np.float32), rows < 0
         vectors[~is_new] = self.vectors(rows[~is_new])
@@ -183,7 +189,7 @@ class CategoryModel:
         return EmbeddedTitles(vectors, support, on_unlabelled_channels)
 
     def _is_on_unlabelled_channels(self, context: Sequence[str]) -> bool:
-        """Returns whether the context contains channels, but none with a labelled training title."""
+        """Returns whether a context names channels of which none has a labelled training title."""
         channels = channel_ids(context)
         return bool(channels) and channels.isdisjoint(self._labelled_channels)
 
@@ -196,7 +202,7 @@ class CategoryModel:
     def _support(
         self, part: LinearPart, titles: Sequence[str], contexts: Sequence[Sequence[str]], dense: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
-        """Returns the support of each label for titles, from text, context tokens and sentence features."""
+        """Computes the support of each label from text, context tokens and sentence features of titles."""
         lookup = self.encoder.look_up(titles, contexts)
         return support_of(part.margins(lookup.tokens, lookup.kinds, dense))
 
@@ -206,11 +212,14 @@ class CategoryModel:
         return pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
 
     def neighbours(self, queries: EmbeddedTitles, exclude: np.ndarray | None = None) -> VotingNeighbours:
-        """Finds the nearest voters of each query, without the title of row ``exclude`` (-1: none)."""
+        """Finds the nearest voters of each query.
+
+        ``exclude`` contains, for each query, the row number of a title that does not vote, or -1.
+        """
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
-        if exclude is not None:  # drop the title itself, or the last neighbour
+        if exclude is not None:  # drops the excluded title, or the last neighbour if it is not among them
             columns = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
             ids, cosines = np.take_along_axis(ids, columns, 1), np.take_along_axis(cosines, columns, 1)
         return VotingNeighbours(ids, cosines, queries.support, queries.on_unlabelled_channels)
@@ -218,9 +227,10 @@ class CategoryModel:
     def corrected_editions(
         self, titles: Sequence[str], queries: Float32[np.ndarray, "titles dim"], neighbours: VotingNeighbours
     ) -> dict[int, Sequence[str]]:
-        """Returns the corrected categories of other editions of corrected shows, by position in ``titles``.
+        """Returns the categories of titles of which another edition was corrected, by position in ``titles``.
 
-        The nearest corrected title must be an edition of the same show, and at least as near as all voters.
+        A title gets the categories of the nearest corrected title if both are editions of one show, and no
+        voter is nearer. ``queries`` and ``neighbours`` are the vectors and nearest voters of ``titles``.
         """
         slots = np.array([self.row_of[show] for show in self.corrections if show in self.row_of], np.int64)
         if not (len(slots) and len(titles)):
@@ -228,40 +238,34 @@ class CategoryModel:
         from tasks.neighbours.similarity import top_neighbours
 
         ids, cosines = top_neighbours(queries, self.vectors(slots), 1)
-        is_near = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _TOLERANCE)
-        labels_of: dict[int, Sequence[str]] = {}
-        for position in np.flatnonzero(is_near):
-            slot = self.corrections[self.shows[slots[ids[position, 0]]]]
-            if show_name(slot.title)[0] == show_name(titles[int(position)])[0]:
-                labels_of[int(position)] = slot.categories
-        return labels_of
+        is_nearest = (cosines[:, 0] > 0) & (cosines[:, 0] >= neighbours.cosines[:, 0] - _COSINE_TOLERANCE)
+        categories_by_position: dict[int, Sequence[str]] = {}
+        for position in np.flatnonzero(is_nearest).tolist():
+            correction = self.corrections[self.shows[slots[ids[position, 0]]]]
+            if show_name(correction.title)[0] == show_name(titles[position])[0]:
+                categories_by_position[position] = correction.categories
+        return categories_by_position
 
     @cached_property
     def _true_labels(self) -> list[list[str]]:
-        """Labels of each title; of held-out titles also rare categories, which are never predicted."""
+        """Labels of each title. Held-out titles also have rare categories, which are never predicted."""
         labels = [*self.labels]
-        votes = [votes for votes in (self.votes, self.channel_votes) if votes is not None]
-        for row in np.unique(np.concatenate([source.titles for source in votes])) if self._rare else ():
-            labels[row] = [*labels[row], *self._rare[row]]
+        held_out = [votes.titles for votes in (self.votes, self.channel_votes) if votes is not None]
+        for row in np.unique(np.concatenate(held_out)) if self._rare_labels else ():
+            labels[row] = [*labels[row], *self._rare_labels[row]]
         return labels
 
     def name_predictor(
-        self, vocabulary: Vocabulary, level: int, above: NamePredictions | None = None
+        self, vocabulary: Vocabulary, level: int, predictions_above: NamePredictions | None = None
     ) -> NamePredictor:
         """Creates the predictor of names at one level of a vocabulary, calibrated on held-out titles.
 
-        Args:
-            vocabulary: Vocabulary with the names.
-            level: Level of the names.
-            above: Predictions at the level above; the names of held-out titles must be below them.
+        With ``predictions_above``, predictions at the level above, a name must be below the name there.
         """
         true_labels = self._true_labels
         label_names = self.linear.label_names if self.linear else ()
         candidates = CandidateNames.from_vocabulary(true_labels, label_names, vocabulary, level)
-
-        @cache
-        def is_in_table(label: str) -> bool:
-            return bool(vocabulary.of_label(label)[0])
+        is_in_table = cache(lambda label: bool(vocabulary.of_label(label)[0]))
 
         def calibrate(votes: Votes, names_above: Sequence[str] | None) -> CalibratedHeldOut:
             # Predictions for titles whose categories are not in the table can be neither right nor wrong.
@@ -272,7 +276,7 @@ class CategoryModel:
             languages = self.languages[votes.titles]
             return CalibratedHeldOut.fit(candidates, votes, languages, families, is_allowed)
 
-        names_above = above.held_out_names if above else (None, None)
+        names_above = predictions_above.held_out_names if predictions_above else (None, None)
         shows = calibrate(self.votes, names_above[0])
         channels = shows if self.channel_votes is None else calibrate(self.channel_votes, names_above[1])
         return NamePredictor(candidates, shows, channels if channels.calibrations else shows)
@@ -284,12 +288,13 @@ class CategoryModel:
         vocabulary: Vocabulary,
         level: int,
         minimum_precision: float,
-        above: NamePredictions | None = None,
+        predictions_above: NamePredictions | None = None,
     ) -> NamePredictions:
-        """Predicts a name at a level of a vocabulary for each title, and selects sufficiently certain names.
+        """Predicts a name for each title, and selects the names that reach the minimum precision.
 
-        ``above`` are the predictions at the level above: a name is added only if it is below the name there.
+        The names are those of a vocabulary at ``level``. A name is selected only if it is below the name that
+        is selected for the title at the level above (``predictions_above``).
         """
-        is_allowed = allowed_below(vocabulary, above.written) if above else None
-        name_predictor = self.name_predictor(vocabulary, level, above)
+        is_allowed = predictions_above and allowed_below(vocabulary, predictions_above.selected_names)
+        name_predictor = self.name_predictor(vocabulary, level, predictions_above)
         return name_predictor.predict(neighbours, languages, minimum_precision, is_allowed)

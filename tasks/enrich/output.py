@@ -1,4 +1,4 @@
-"""Writes output files atomically, compressed according to their suffix."""
+"""Writes enriched guides atomically, compressed according to the suffix of the file name."""
 
 import bz2
 import gzip
@@ -16,31 +16,31 @@ from tasks.enrich.errors import EnrichError
 from tasks.enrich.players.base import GENRES
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.settings import EnrichOptions
-from tasks.enrich.source import STANDARD
+from tasks.enrich.source import STANDARD_STREAM
 
-LEVEL = 6  # compression level of gzip; 9 takes twice as long and saves one percent
-FORMATS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    ".gz": lambda file: gzip.GzipFile("", "wb", LEVEL, file, mtime=0),  # type: ignore[dict-item,return-value]
+GZIP_LEVEL = 6  # compression level 9 takes twice as long and saves one percent
+COMPRESSORS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {  # by suffix of the file name
+    ".gz": lambda file: gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0),  # type: ignore[dict-item,return-value]
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # type: ignore[dict-item,return-value]  # noqa: SIM115
 }
-_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2))+$", re.IGNORECASE)
+_GUIDE_SUFFIXES = re.compile(r"(\.(xml|xmltv|gz|xz|bz2))+$", re.IGNORECASE)
 
 
 def write_output(out: str, pieces: Iterable[bytes]) -> None:
-    """Writes a file atomically, compressed according to its suffix, or to standard output for "-".
+    """Writes bytes to a file atomically, compressed according to its suffix; "-" means standard output.
 
     Raises:
-        EnrichError: The folder is missing or not writable.
+        EnrichError: The folder of the file is missing or not writable.
     """
     check_output(out)
-    if out == STANDARD:
+    if out == STANDARD_STREAM:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
     with _open_replacement(Path(out).expanduser()) as file:
-        make_compressor = FORMATS.get(Path(out).suffix.lower())
+        make_compressor = COMPRESSORS.get(Path(out).suffix.lower())
         if make_compressor is None:
             file.writelines(pieces)
         else:
@@ -49,10 +49,10 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
 
 
 def write_guide(out: str, enrichment: Enrichment) -> None:
-    """Writes an enriched guide, and Kodi's table of genres beside the guide if a player needs the table.
+    """Writes an enriched guide, and if Kodi is among the players, a table of genres in the same folder.
 
     Raises:
-        EnrichError: The folder is missing or not writable.
+        EnrichError: The folder of the guide is missing or not writable.
     """
     write_output(out, enrichment.pieces())
     if enrichment.players and enrichment.options.needs(GENRES):
@@ -60,23 +60,26 @@ def write_guide(out: str, enrichment: Enrichment) -> None:
 
 
 def genres_file(out: str) -> Path:
-    """Returns the path of Kodi's table of genres for an output file: guide.genres.xml for guide.xml.gz."""
+    """Returns the path of Kodi's table of genres for a guide, such as guide.genres.xml for guide.xml.gz."""
     path = Path(out).expanduser()
-    return path.with_name(_SUFFIXES.sub("", path.name) + ".genres.xml")
+    return path.with_name(_GUIDE_SUFFIXES.sub("", path.name) + ".genres.xml")
 
 
 def check_output(out: str, options: EnrichOptions | None = None) -> None:
-    """Checks that the output path can be written, before the guide is read.
+    """Checks, before a guide is read, that its output path can be written.
 
     Raises:
-        EnrichError: The path is a folder, its parent folder is missing, or a file is needed beside it.
+        EnrichError: The path is a folder, its parent folder is missing, or the output is standard output
+            although a table of genres must be written into its folder.
     """
     path = Path(out).expanduser()
-    if out == STANDARD and options and options.needs(GENRES):
-        raise EnrichError("for Kodi, a table of genres is written beside OUT: name a file instead of -")
-    if out != STANDARD and path.is_dir():
-        raise EnrichError(f"{path} is a folder: name a file in it")
-    if out != STANDARD and not path.absolute().parent.is_dir():
+    if out == STANDARD_STREAM and options and options.needs(GENRES):
+        raise EnrichError(
+            "for Kodi, a table of genres is written into the folder of OUT: name a file instead of -"
+        )
+    if out != STANDARD_STREAM and path.is_dir():
+        raise EnrichError(f"{path} is a folder: name a file in this folder")
+    if out != STANDARD_STREAM and not path.absolute().parent.is_dir():
         raise EnrichError(
             f"the folder {path.absolute().parent} does not exist: create it, or name another file"
         )
@@ -84,7 +87,11 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
 
 @contextmanager
 def _open_replacement(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a temporary file, which replaces ``path`` at the end. Raises EnrichError without permission."""
+    """Opens a temporary file that replaces ``path`` when it is closed.
+
+    Raises:
+        EnrichError: The permission to write ``path`` is missing.
+    """
     try:
         with replaced_file(path, keep_equal=True) as new_file, open(new_file, "wb") as file:
             yield file

@@ -1,4 +1,4 @@
-"""Computes the sentence features of titles that a model lacks from their text and descriptions."""
+"""Computes the sentence features of titles that a model lacks, from their text and descriptions."""
 
 from typing import TYPE_CHECKING
 
@@ -10,30 +10,30 @@ from storage.shapes import Float32
 if TYPE_CHECKING:
     from tasks.encoder.title_encoder import TitleEncoder
 
-_CHUNK = 4096  # texts encoded at once
+_CHUNK_TEXTS = 4096  # texts encoded at once
 
 
 def sentence_features(
-    encoder: "TitleEncoder", display: list[str], owners: np.ndarray, texts: list[str]
+    encoder: "TitleEncoder", titles: list[str], title_ids: np.ndarray, descriptions: list[str]
 ) -> Float32[np.ndarray, "titles features"]:
-    """Computes the sentence features of titles; they are zero without a sentence encoder.
+    """Computes the sentence features of titles; they are zero if the model has no sentence encoder.
 
     Args:
         encoder: Encoder of titles.
-        display: Display titles.
-        owners: Index in ``display`` of the title of each description.
-        texts: Descriptions.
+        titles: Display titles.
+        title_ids: Title of each description, as an index into ``titles``.
+        descriptions: Descriptions of the titles.
     """
     meaning = encoder.meaning
     if meaning is None or meaning.encoder is None:
-        return np.zeros((len(display), 0 if meaning is None else len(meaning.projection)), np.float32)
-    description_sums = np.zeros((len(display), meaning.encoder.dim), dtype=np.float32)
-    for start in range(0, len(texts), _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        np.add.at(description_sums, owners[chunk], meaning.encoder.encode(texts[chunk]))
-    display_texts = [text if any(map(str.isalnum, text)) else "" for text in display]
-    parts = [
-        meaning.encoder.encode(display_texts[start : start + _CHUNK])
-        for start in range(0, len(display_texts), _CHUNK)
+        return np.zeros((len(titles), 0 if meaning is None else len(meaning.projection)), np.float32)
+    description_sums = np.zeros((len(titles), meaning.encoder.dim), dtype=np.float32)
+    for start in range(0, len(descriptions), _CHUNK_TEXTS):
+        chunk = slice(start, start + _CHUNK_TEXTS)
+        np.add.at(description_sums, title_ids[chunk], meaning.encoder.encode(descriptions[chunk]))
+    title_texts = [title if any(map(str.isalnum, title)) else "" for title in titles]
+    title_vectors = [
+        meaning.encoder.encode(title_texts[start : start + _CHUNK_TEXTS])
+        for start in range(0, len(title_texts), _CHUNK_TEXTS)
     ]
-    return encoder.bag.dense(np.concatenate(parts), unit_rows(description_sums))
+    return encoder.bag.dense(np.concatenate(title_vectors), unit_rows(description_sums))

@@ -1,50 +1,59 @@
-"""Settings for enriching a guide."""
+"""Defines the settings for enriching a guide."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.players import PLAYERS, Player
-from tasks.enrich.players.base import DVB, NUMBER
+from tasks.enrich.players.base import NUMBER
 from tasks.enrich.vocabulary import GUIDE_VOCABULARY
 from tasks.form import configurable, setting
 from tasks.kinds.precision import KindPrecision
 
-_VOCABULARY = (
-    "Vocabulary: own (the guide's), etsi (EN 300 468), or a CSV file with raw and a column per level"
+_VOCABULARY_DESCRIPTION = (
+    "Names of added categories: own (as in the guide), etsi (EN 300 468), or the path of a CSV file with the "
+    "column raw and a column of names per level"
 )
-_PLAYERS = (
-    "Players that read the output: their words are added to all programmes, also to existing categories"
+_PLAYERS_DESCRIPTION = (
+    "Players that read the output: the categories that they know are added to all programmes, including "
+    "programmes that have categories"
 )
-_PRECISION = "Minimum precision of predicted categories; a higher precision fills fewer programmes"
-_KINDS = "Minimum precision of predicted kinds of programmes, of which players get words"
+_PRECISION_DESCRIPTION = (
+    "Minimum precision of predicted categories; a higher precision fills fewer programmes"
+)
+_KINDS_DESCRIPTION = (
+    "Minimum precision of predicted kinds of programmes, from which categories for players follow"
+)
 
 
 @configurable
 class EnrichOptions:
-    """Options that select what is added to a guide."""
+    """Options that select which elements are added to a guide."""
 
-    vocabulary: str = setting(GUIDE_VOCABULARY, _VOCABULARY)
+    vocabulary: str = setting(GUIDE_VOCABULARY, _VOCABULARY_DESCRIPTION)
     every: bool = setting(
         False,
-        "Also add names of the vocabulary to existing categories, for players that know only these names",
+        "Also add names of the vocabulary to programmes that have categories, for players that know only "
+        "these names",
     )
-    players: tuple[Player, ...] = setting((), _PLAYERS)
-    minimum_precision: float = setting(0.9, _PRECISION, gt=0, le=1)
-    kind_precision: KindPrecision = setting(KindPrecision(), _KINDS)
+    players: tuple[Player, ...] = setting((), _PLAYERS_DESCRIPTION)
+    minimum_precision: float = setting(0.9, _PRECISION_DESCRIPTION, gt=0, le=1)
+    kind_precision: KindPrecision = setting(KindPrecision(), _KINDS_DESCRIPTION)
     mark: bool = setting(False, "Add a comment after each added element")
     episodes: bool = setting(False, "Also add episode numbers from other airings of the same episode")
 
     def __post_init__(self) -> None:
         for precision in (self.minimum_precision, *vars(self.kind_precision).values()):
             if not 0 < precision <= 1:
-                raise EnrichError(f"the precision is {precision}; expected more than 0, at most 1")
+                raise EnrichError(f"minimum precision {precision}: expected a number above 0, at most 1")
         if self.every and self.vocabulary == GUIDE_VOCABULARY:
-            raise EnrichError("existing categories already are the guide's own; name another vocabulary")
+            raise EnrichError(
+                "names of the guide itself cannot be added to existing categories; name another vocabulary"
+            )
 
     @property
     def changes_all(self) -> bool:
-        """Whether categories are also added to programmes that already have categories."""
+        """Whether categories are also added to programmes that have categories in the guide."""
         return self.every or bool(self.players)
 
     @property
@@ -52,29 +61,26 @@ class EnrichOptions:
         """Whether missing episode numbers are added."""
         return self.episodes or self.needs(NUMBER)
 
-    @property
-    def uses_genres(self) -> bool:
-        """Whether a player shows DVB genres."""
-        return self.needs(DVB)
-
     def needs(self, addition: str) -> bool:
-        """Returns whether a player needs NUMBER, DECLARATION, GENRES or DVB (players/base.py)."""
+        """Returns whether a player needs NUMBER, DECLARATION, GENRES or DVB (see players/base.py)."""
         return any(addition in player.needs for player in self.players)
 
 
 def make_players(names: Collection[str]) -> tuple[Player, ...]:
-    """Returns the players with the given names, without duplicates.
+    """Creates the players with the given names; a repeated name is ignored.
 
     Raises:
         EnrichError: A name is unknown.
     """
     if unknown_names := [name for name in names if name not in PLAYERS]:
-        raise EnrichError(f"no player {unknown_names[0]!r}; expected {', '.join(PLAYERS)}")
+        raise EnrichError(f"unknown player {unknown_names[0]!r}; expected one of {', '.join(PLAYERS)}")
     return tuple(PLAYERS[name]() for name in dict.fromkeys(names))
 
 
 def set_precision(options: EnrichOptions, values: Sequence[str]) -> EnrichOptions:
-    """Sets the minimum precision of categories ("0.95") and of kinds of programmes ("film=0.99").
+    """Returns options with the minimum precisions that the values of ``--min-precision`` set.
+
+    A value such as "0.95" sets the precision of categories, "film=0.99" that of a kind of programme.
 
     Raises:
         EnrichError: A kind is unknown, or a precision is not a number above 0 and at most 1.
@@ -83,7 +89,7 @@ def set_precision(options: EnrichOptions, values: Sequence[str]) -> EnrichOption
         kind, _, number = value.rpartition("=")
         if kind and kind not in vars(options.kind_precision):
             kinds = ", ".join(vars(options.kind_precision))
-            raise EnrichError(f"--min-precision {value}: no kind {kind!r}; expected one of {kinds}")
+            raise EnrichError(f"--min-precision {value}: unknown kind {kind!r}; expected one of {kinds}")
         try:
             precision = float(number)
         except ValueError:

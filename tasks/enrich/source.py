@@ -1,4 +1,4 @@
-"""Opens a guide as a byte stream that can be read twice: once for analysis, once for writing."""
+"""Opens a guide as a byte stream that is read twice: to survey its programmes, and to write the copy."""
 
 import codecs
 import shutil
@@ -18,33 +18,34 @@ from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
 from tasks.ingest.sources.resolve import resolve
 from tasks.ingest.xmltv.prolog import UTF_16_CODECS
 
-STANDARD = "-"
+STANDARD_STREAM = "-"  # standard input or output
 
 
 @dataclass
 class Source:
-    """XMLTV guide as a stream of uncompressed bytes; UTF-16 is read as UTF-8, and ``encode`` restores it."""
+    """XMLTV guide as a stream of uncompressed bytes. UTF-16 is read as UTF-8; ``encode`` converts it back."""
 
     feed: Feed  # file of the guide
     size_cap_bytes: int  # maximum size of the uncompressed guide
     zone: str  # time zone of times without a zone (``ingest.zones``); "" means UTC
-    home_zone: str  # time zone of the channels, unless ``zone`` is the zone of a place
+    home_zone: str  # time zone of the channels, unless ``zone`` is a regional zone such as Europe/Paris
     codec: str = field(default="", init=False)  # codec of a UTF-16 file; "" for other encodings
-    damage: str = field(default="", init=False)  # why reading stopped early; "" if it did not
+    damage: str = field(default="", init=False)  # why reading stopped before the end; "" after complete reads
 
     def __post_init__(self) -> None:
-        head = FeedStream(self.feed, self.size_cap_bytes).head()
-        if json_lines.matches(head):
+        first_bytes = FeedStream(self.feed, self.size_cap_bytes).head()
+        if json_lines.matches(first_bytes):
             raise EnrichError(
-                f"{self.feed.source}: JSON lines; expected XMLTV, into which categories can be inserted"
+                f"{self.feed.source} is a file of JSON lines; name an XMLTV file, into which elements can be "
+                "inserted"
             )
-        self.codec = UTF_16_CODECS.get(head[:2], "")
+        self.codec = UTF_16_CODECS.get(first_bytes[:2], "")
 
     def pieces(self) -> Iterator[bytes]:
-        """Yields the guide in pieces of about 400 KiB.
+        """Yields the bytes of the guide in pieces of about 400 KiB.
 
         Raises:
-            EnrichError: A UTF-16 file has invalid characters, so that its bytes could not be reproduced.
+            EnrichError: A UTF-16 file has invalid characters, which ``encode`` could not restore.
         """
         stream = FeedStream(self.feed, self.size_cap_bytes)
         if not self.codec:
@@ -63,7 +64,7 @@ class Source:
         self.damage = stream.damage
 
     def encode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Converts pieces of the (enriched) guide back to the encoding of the file."""
+        """Converts pieces of the enriched guide to the encoding of the file."""
         if not self.codec:
             return pieces
         decoder = codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
@@ -74,11 +75,11 @@ class Source:
 def open_source(
     reference: str, work: Path, settings: IngestSettings, home_zone: str = "UTC"
 ) -> Iterator[Source]:
-    """Downloads a guide if necessary, and yields it as a Source.
+    """Opens a guide as a Source; a guide at a URL is downloaded first.
 
     Args:
         reference: Path, URL, env:NAME (docs/feeds.md), or "-" for standard input.
-        work: Folder for temporary files.
+        work: Folder for temporary files, such as the download.
         settings: Settings for reading feeds.
         home_zone: Time zone of the home.
 
@@ -86,21 +87,24 @@ def open_source(
         FeedError: The guide does not exist or cannot be read.
         EnrichError: The reference names several guides, or the guide is not XMLTV.
     """
-    if reference == STANDARD:
-        with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool:
-            shutil.copyfileobj(sys.stdin.buffer, spool)
-        locations: list[str | NamedFeed] = [NamedFeed(location=spool.name, source="standard input")]
+    if reference == STANDARD_STREAM:
+        with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool_file:
+            shutil.copyfileobj(sys.stdin.buffer, spool_file)
+        locations: list[str | NamedFeed] = [NamedFeed(location=spool_file.name, source="standard input")]
     else:
         locations = resolve([reference], settings.private_addresses)
     if len(locations) > 1:
-        raise EnrichError(f"{reference}: {len(locations)} guides; name one guide and one output per call")
+        raise EnrichError(
+            f"{reference} stands for {len(locations)} guides; run the command for one guide at a time"
+        )
     (location,) = locations
     address = location.location if isinstance(location, NamedFeed) else location
     with fetch(address, work, settings, source_of(location)) as download:
         if len(download.feeds) > 1:
             names = ", ".join(feed.member for feed in download.feeds[:3])
             raise EnrichError(
-                f"{reference}: a zip of {len(download.feeds)} guides ({names} …); unpack it first"
+                f"{reference} is a zip of {len(download.feeds)} guides ({names} …); unpack it, and run the "
+                "command for one guide at a time"
             )
         (feed,) = download.feeds
         yield Source(feed, settings.size_cap_bytes, settings.zone(feed.source), home_zone)

@@ -1,10 +1,10 @@
-"""Reads the programmes of a guide as the stage ingest does, and locates where elements are missing.
+"""Reads the programmes of a guide with the code of the stage ingest, and finds where elements are missing.
 
 It writes the files of a Guide that the queries of storage/catalogue need: channels.parquet,
-descriptions.parquet (for programmes that lack a category), and programmes.parquet, in the order of the guide.
-Additional columns of programmes.parquet are ``place`` (offset in the guide at which a category is inserted;
--1: none is inserted), ``indent`` (white space to insert before it), and ``number_place`` and
-``number_indent`` (the same for an episode number).
+descriptions.parquet (only of programmes that lack a category), and programmes.parquet, in the order of the
+guide. programmes.parquet has additional columns: ``place`` is the offset in the guide at which a category is
+inserted (-1: no category is inserted), and ``indent`` is the white space to insert before the category.
+``number_place`` and ``number_indent`` are their counterparts for an episode number.
 """
 
 import re
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from storage.catalogue.local_time import local_zone
 from storage.catalogue.rows import CHANNELS, DETAILS, PROGRAMMES
 from tasks.enrich.episodes import NUMBERS
-from tasks.enrich.insertion import CATEGORY, NUMBER, find_insertion_point
+from tasks.enrich.insertion import CATEGORY_PREDECESSORS, NUMBER_PREDECESSORS, find_insertion_point
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.batches import to_batch
@@ -29,8 +29,8 @@ from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import FrameRecords, read_records
 from tasks.tokenize.contexts import FACTS
 
-ROWS = 20_000  # programmes in memory at once
-_CONTENT = (
+BATCH_ROWS = 20_000  # programmes in memory at once
+_CONTENT_NAMES = (
     "channel",
     "start",
     "stop",
@@ -41,28 +41,32 @@ _CONTENT = (
     *NUMBERS,
     "date",
 )
-_COLUMNS = [PROGRAMMES.field(name) for name in _CONTENT]
-_PLACES = [
-    pa.field(prefix + name, form)
+_CONTENT_FIELDS = [PROGRAMMES.field(name) for name in _CONTENT_NAMES]
+_FACT_FIELDS = [DETAILS.field(name) for name in FACTS]
+_PLACE_FIELDS = [
+    pa.field(prefix + name, data_type)
     for prefix in ("", "number_")
-    for name, form in (("place", pa.int64()), ("indent", pa.binary()))
+    for name, data_type in (("place", pa.int64()), ("indent", pa.binary()))
 ]
-_FACT_COLUMNS = [DETAILS.field(name) for name in FACTS]
-SCHEMA = pa.schema([("source", pa.string()), *_COLUMNS, *_FACT_COLUMNS, ("zone", pa.string()), *_PLACES])
-_DESCRIPTIONS = pa.schema([("title", pa.string()), ("description", pa.string()), ("airings", pa.int64())])
+SCHEMA = pa.schema(
+    [("source", pa.string()), *_CONTENT_FIELDS, *_FACT_FIELDS, ("zone", pa.string()), *_PLACE_FIELDS]
+)
+_DESCRIPTION_SCHEMA = pa.schema(
+    [("title", pa.string()), ("description", pa.string()), ("airings", pa.int64())]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """Counts of the programmes that were read from a guide, and the encoding of the guide."""
+    """Numbers of readable and unreadable programmes of a guide, and the encoding of the guide."""
 
     programmes: int  # programmes with title, channel and start
-    unreadable: int  # elements that cannot be read and are copied unchanged
-    encoding: str  # encoding for inserted text
+    unreadable: int  # programmes that cannot be read and are copied unchanged
+    encoding: str  # encoding of the text that is inserted
 
 
 def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
-    """Reads a guide once, and writes programmes, channels and descriptions as Parquet files into a folder.
+    """Reads a guide once, and writes its programmes, channels and descriptions as Parquet files to a folder.
 
     Raises:
         FeedError: The file is not XMLTV.
@@ -73,17 +77,19 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     read_count = unreadable = 0
     with (
         pq.ParquetWriter(folder / "programmes.parquet", SCHEMA) as programmes,
-        pq.ParquetWriter(folder / "descriptions.parquet", _DESCRIPTIONS, compression="zstd") as descriptions,
+        pq.ParquetWriter(
+            folder / "descriptions.parquet", _DESCRIPTION_SCHEMA, compression="zstd"
+        ) as descriptions,
     ):
         pending_tables: list[pa.Table] = []
         for records in read_records(prolog, blocks, encoding, source.zone):
             channels += records.channels
             spans, complete_count = records.find_spans()
-            table, described_rows = _locate(records, spans, options, source)
-            descriptions.write_table(described_rows)
+            table, description_table = _make_tables(records, spans, options, source)
+            descriptions.write_table(description_table)
             read_count, unreadable = read_count + len(table), unreadable + complete_count - len(table)
             pending_tables.append(table)
-            if sum(map(len, pending_tables)) >= ROWS:
+            if sum(map(len, pending_tables)) >= BATCH_ROWS:
                 programmes.write_table(pa.concat_tables(pending_tables))
                 pending_tables.clear()
         programmes.write_table(pa.concat_tables([*pending_tables, SCHEMA.empty_table()]))
@@ -95,24 +101,25 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     return Survey(programmes=read_count, unreadable=unreadable, encoding=encoding.insertion_codec)
 
 
-def _locate(
+def _make_tables(
     records: FrameRecords, spans: np.ndarray, options: EnrichOptions, source: Source
 ) -> tuple[pa.Table, pa.Table]:
-    """Returns the rows of programmes.parquet and descriptions.parquet for the programmes in ``records``.
+    """Returns the rows of programmes.parquet and of descriptions.parquet for the programmes of a frame.
 
-    ``spans`` are begin and end of each programme in bytes; programmes without a span (-1) are omitted.
+    ``spans`` has the first byte and the end of each programme in the frame, or -1 for programmes to omit.
     """
     rows, details = records.chunk.programmes, records.chunk.details
     has_span = spans[:, 0] >= 0
     lacks_category = has_span & (_is_empty(rows["categories"]) | options.changes_all)
     is_episode = has_span & np.asarray(rows["sub_title"].is_valid()) & options.adds_numbers
-    places, indents = _insertion_points(records.frame, spans, lacks_category, CATEGORY)
+    places, indents = _insertion_points(records.frame, spans, lacks_category, CATEGORY_PREDECESSORS)
     number_places, number_indents = _insertion_points(
-        records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER
+        records.frame, spans, is_episode & _is_empty(rows["episode_numbers"]), NUMBER_PREDECESSORS
     )
-    number_places[number_places < places] = -1  # in a damaged programme; insertions must be in file order
+    # If elements are in the wrong order, no number is inserted: insertions must be in the order of the file.
+    number_places[number_places < places] = -1
     zone = local_zone(source.zone, source.home_zone)
-    columns: dict[str, object] = {name: rows[name] for name in _CONTENT}
+    columns: dict[str, object] = {name: rows[name] for name in _CONTENT_NAMES}
     row_numbers = pa.array(np.arange(len(rows)))
     detail_of_row = pc.index_in(row_numbers, details["row"])  # pyright: ignore[reportAttributeAccessIssue]
     columns |= {name: details[name].take(detail_of_row) for name in FACTS}
@@ -122,34 +129,36 @@ def _locate(
     }
     values = (places, indents, number_places, number_indents)
     columns |= {
-        field.name: pa.array(column, field.type) for field, column in zip(_PLACES, values, strict=True)
+        field.name: pa.array(column, field.type) for field, column in zip(_PLACE_FIELDS, values, strict=True)
     }
     table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA).filter(pa.array(has_span))
     described_rows = details["row"].to_numpy()
-    mask = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
-    titles = rows["title"].take(pa.array(described_rows)).filter(mask)
+    is_selected = pa.array((places[described_rows] >= 0) & np.asarray(details["description"].is_valid()))
+    titles = rows["title"].take(pa.array(described_rows)).filter(is_selected)
     airings = pa.array(np.ones(len(titles), np.int64))
-    return table, pa.table([titles, details["description"].filter(mask), airings], schema=_DESCRIPTIONS)
+    return table, pa.table(
+        [titles, details["description"].filter(is_selected), airings], schema=_DESCRIPTION_SCHEMA
+    )
 
 
 def _is_empty(lists: pa.ListArray) -> np.ndarray:
-    """Returns for each list whether it is null or empty."""
+    """Returns, for each list, whether it is null or empty: bool (lists,)."""
     return np.asarray(lists.value_lengths().fill_null(0)) == 0
 
 
 def _insertion_points(
     frame: Frame, spans: np.ndarray, is_needed: np.ndarray, predecessors: re.Pattern[bytes]
 ) -> tuple[np.ndarray, list[bytes]]:
-    """Finds for each programme the offset in the guide at which to insert an element, and its indent.
+    """Finds, for each programme, the offset in the guide at which to insert an element, and the indent.
 
-    The offset is -1 for programmes that need no element (``is_needed``), and for those with no element of
-    ``predecessors``, after which it would be inserted.
+    The offset is -1 for programmes that need no element (``is_needed``), and for programmes that have no
+    element of the pattern ``predecessors``, after which it would be inserted.
     """
     places, indents = np.full(len(spans), -1), [b""] * len(spans)
-    masked = hide_cdata(frame.content)
+    masked_content = hide_cdata(frame.content)
     for row in np.flatnonzero(is_needed).tolist():
         offset, indents[row] = find_insertion_point(
-            frame.content, masked, tuple(spans[row].tolist()), predecessors
+            frame.content, masked_content, tuple(spans[row].tolist()), predecessors
         )
         places[row] = frame.offset + offset if offset >= 0 else -1
     return places, indents

@@ -1,4 +1,4 @@
-"""Prefect task of the flow refresh, which reads feeds into the catalogue and writes enriched copies."""
+"""Defines the Prefect task of the flow refresh that reads feeds and writes enriched copies of the feeds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from prefect import get_run_logger, task
 
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
-from tasks.enrich.copies import Copies, EnrichedCopy
+from tasks.enrich.copies import CopyWriter, EnrichedCopy
 from tasks.enrich.settings import EnrichOptions
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.settings import IngestSettings
@@ -24,28 +24,31 @@ def fill(
 ) -> list[EnrichedCopy]:
     """Reads feeds into the catalogue and writes an enriched copy of each feed to the folder ``enriched``.
 
-    Each feed is downloaded once, and only if it has changed. The failure of a feed does not affect others.
+    Each feed is downloaded once, and only if it has changed. If a feed fails, the others are still enriched.
 
     Args:
         home: Folder of the home.
-        feeds: Locations of guides.
+        feeds: Locations of the feeds.
         ingest_settings: Settings for reading feeds.
-        options: Options that select what is added.
+        options: Options that select what is added to a guide.
         model: Folder of the model that predicts categories.
+
+    Returns:
+        One result per feed.
 
     Raises:
         FeedError: All feeds failed.
     """
     workspace, logger = Workspace(home), get_run_logger()
 
-    def publish(local: Sequence[NamedFeed]) -> Path:
+    def publish(local_feeds: Sequence[NamedFeed]) -> Path:
         guide = read_and_publish(
-            workspace, local, ingest_settings, None, lambda event: logger.info("%s", event)
+            workspace, local_feeds, ingest_settings, None, lambda event: logger.info("%s", event)
         )
         return workspace.folder(guide)
 
     home_guide = current_guide(workspace)
-    results = Copies(workspace.home, ingest_settings, options, Path(model)).update(
+    results = CopyWriter(workspace.home, ingest_settings, options, Path(model)).update(
         feeds, publish, home_guide and workspace.folder(home_guide)
     )
     for result in results:

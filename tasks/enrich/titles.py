@@ -1,4 +1,4 @@
-"""Groups the programmes of a guide by title, and computes the data of titles that need no model.
+"""Groups the programmes of a guide by title, and reads the contexts and descriptions of titles.
 
 Shows, airings and descriptions are computed by the same queries as in the nightly run.
 """
@@ -21,104 +21,116 @@ from tasks.tokenize.pieces import parse_piece
 from tasks.tokenize.shows import write_raw_titles, write_shows
 
 MEMORY_BYTES = 100_000_000  # memory limit of DuckDB; a guide of any size is enriched in less than 500 MB
-ROWS = 20_000  # raw titles parsed at once
-BATCH = 8192  # programmes read at once
+PIECE_ROWS = 20_000  # raw titles parsed at once
+BATCH_ROWS = 8192  # programmes read at once
 
 
 @dataclass(frozen=True)
 class GuideTitles:
-    """Titles of one guide, sorted by show key (normalized title); lists have one entry per title."""
+    """Titles of a guide, sorted by show key (normalized title). Lists and arrays have one entry per title."""
 
-    folder: Path  # folder with the tables of the guide
-    title: list[str]  # display titles
-    raw_title: list[str]  # titles as in the guide
-    show_key: list[str]
-    language: list[str]  # language code; "" if unknown
-    placeholder: np.ndarray  # bool, whether the title names no programme ("To be announced")
-    title_of_raw: dict[str, int]  # title index by raw title
-    categories: dict[int, tuple[str, ...]]  # most frequent list of categories of each title that has any
-    has_gap: np.ndarray  # bool: some programme of the title lacks categories, and they can be inserted
+    folder: Path  # folder with the tables of the guide (survey.py)
+    titles: list[str]  # display titles
+    raw_titles: list[str]  # titles as in the guide
+    show_keys: list[str]
+    languages: list[str]  # language codes; "" if unknown
+    is_placeholder: np.ndarray  # bool, whether the title names no programme ("To be announced")
+    title_of_raw: dict[str, int]  # index of the title by raw title
+    category_lists: dict[int, tuple[str, ...]]  # most frequent list of categories, by index of the title
+    has_gap: np.ndarray  # bool, whether categories can be inserted into a programme that lacks them
 
-    def contexts(self, titles: np.ndarray) -> list[list[str]]:
-        """Returns the airing-context tokens (channel, hour, …) of each of ``titles`` (indices)."""
-        if not len(titles):
+    def contexts(self, title_ids: np.ndarray) -> list[list[str]]:
+        """Returns the tokens of the airing context (channel, hour, …) of titles with the given indices."""
+        if not len(title_ids):
             return []
         variants, file = self.folder / "variants.parquet", self.folder / "contexts.parquet"
         with temporary_database(self.folder, MEMORY_BYTES) as connection:
             write_contexts(connection, self.folder, variants, [], None, CONTEXT_KINDS, file)
         table = pq.read_table(file, columns=["title_id", "token"])
-        title_ids, position = table["title_id"].to_numpy(), np.full(len(self.title), -1)
-        position[titles] = np.arange(len(titles))
-        rows = np.flatnonzero(position[title_ids] >= 0)
-        tokens_of: list[list[str]] = [[] for _ in titles]
+        positions = self._positions(title_ids)[table["title_id"].to_numpy()]
+        rows = np.flatnonzero(positions >= 0)
+        title_tokens: list[list[str]] = [[] for _ in title_ids]
         tokens = table["token"].take(rows).to_pylist()
-        for index, token in zip(position[title_ids[rows]].tolist(), tokens, strict=True):
-            tokens_of[index].append(token)
-        return tokens_of
+        for position, token in zip(positions[rows].tolist(), tokens, strict=True):
+            title_tokens[position].append(token)
+        return title_tokens
 
-    def descriptions(self, titles: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
-        """Reads descriptions (or sub-titles) of titles, at most ``max_texts`` per title.
+    def _positions(self, title_ids: np.ndarray) -> np.ndarray:
+        """Returns, for each title of the guide, its position in ``title_ids``; -1 if it is not among them."""
+        positions = np.full(len(self.titles), -1)
+        positions[title_ids] = np.arange(len(title_ids))
+        return positions
+
+    def descriptions(self, title_ids: np.ndarray, max_texts: int) -> tuple[np.ndarray, list[str]]:
+        """Reads texts of titles: their descriptions and, for titles with few descriptions, their sub-titles.
 
         Args:
-            titles: Title indices.
-            max_texts: Maximum number of texts per title.
+            title_ids: Indices of titles.
+            max_texts: Maximum number of texts (descriptions and sub-titles) per title.
 
         Returns:
-            For each text, the position of its title in ``titles`` (ascending), and the text.
+            The position of the title of each text in ``title_ids`` (ascending), and the texts.
         """
-        if not (len(titles) and max_texts):
+        if not (len(title_ids) and max_texts):
             return np.zeros(0, dtype=np.int64), []
         described_file, variants = self.folder / "described.parquet", self.folder / "variants.parquet"
         with temporary_database(self.folder, MEMORY_BYTES) as connection:
             write_descriptions(
                 connection, self.folder, variants, described_file, DESCRIPTION_CHARACTERS, sub_titles=True
             )
-        texts = TitleTexts(self.folder / "shows.parquet", described_file, self.placeholder, max_texts)
-        position, title_ids, kept_texts = np.full(len(self.title), -1), [], []
-        position[titles] = np.arange(len(titles))
-        for numbers, batch in texts.description_batches():
-            for number, text in zip(numbers, batch, strict=True):
-                if position[number] >= 0:
-                    title_ids.append(position[number])
-                    kept_texts.append(text)
-        return np.array(title_ids, dtype=np.int64), kept_texts
+        texts = TitleTexts(self.folder / "shows.parquet", described_file, self.is_placeholder, max_texts)
+        position_of_title, positions, selected_texts = self._positions(title_ids), [], []
+        for batch_ids, batch_texts in texts.description_batches():
+            for position, text in zip(position_of_title[batch_ids].tolist(), batch_texts, strict=True):
+                if position >= 0:
+                    positions.append(position)
+                    selected_texts.append(text)
+        return np.array(positions, dtype=np.int64), selected_texts
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple]:
-    """Yields the rows of a Parquet file as tuples of the values of ``columns``, reading batch by batch."""
-    batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(BATCH, columns=columns, use_threads=False)
+    """Yields the rows of a Parquet file as tuples of the values of ``columns``. Reads batch by batch."""
+    batches = pq.ParquetFile(file, pre_buffer=False).iter_batches(
+        BATCH_ROWS, columns=columns, use_threads=False
+    )
     for batch in batches:
         yield from zip(*(batch[name].to_pylist() for name in columns))
 
 
 def gather_titles(folder: Path) -> GuideTitles:
     """Groups the raw titles in the tables of a guide (survey.py) by show key."""
-    raw = folder / "raw.parquet"
+    raw_file = folder / "raw.parquet"
     with temporary_database(folder, MEMORY_BYTES) as connection:
-        write_raw_titles(connection, folder, raw, ROWS)
-        parsed_files = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw)]
+        write_raw_titles(connection, folder, raw_file, PIECE_ROWS)
+        parsed_files = [folder / f"parsed-{piece:05}.parquet" for piece in pieces.pieces_of(raw_file)]
         for piece, file in enumerate(parsed_files):
-            parse_piece(raw, piece, file)
+            parse_piece(raw_file, piece, file)
         write_shows(connection, parsed_files, folder / "shows.parquet", folder / "variants.parquet")
-        lists = _category_lists(connection, folder, folder / "variants.parquet")
+        category_lists = _category_lists(connection, folder, folder / "variants.parquet")
     shows = pq.read_table(folder / "shows.parquet")
     variants = pq.read_table(folder / "variants.parquet")
-    of_raw = dict(zip(variants["raw_title"].to_pylist(), variants["title_id"].to_pylist(), strict=True))
-    title, raw_title, show_key = (shows[name].to_pylist() for name in ("title", "raw_title", "show_key"))
-    language = [code or "" for code in shows["language"].to_pylist()]
-    placeholder = shows["placeholder"].to_numpy().astype(bool)
-    categories = {number: tuple(title_categories) for number, title_categories in lists}
-    has_gap = np.zeros(len(title), dtype=bool)
+    title_of_raw = dict(zip(variants["raw_title"].to_pylist(), variants["title_id"].to_pylist(), strict=True))
+    has_gap = np.zeros(len(shows), dtype=bool)
     columns = ["title", "categories", "place"]
-    for raw, title_categories, place in read_rows(folder / "programmes.parquet", columns):
-        has_gap[of_raw[raw]] |= not title_categories and place >= 0
-    return GuideTitles(folder, title, raw_title, show_key, language, placeholder, of_raw, categories, has_gap)
+    for raw_title, categories, place in read_rows(folder / "programmes.parquet", columns):
+        has_gap[title_of_raw[raw_title]] |= not categories and place >= 0
+    return GuideTitles(
+        folder=folder,
+        titles=shows["title"].to_pylist(),
+        raw_titles=shows["raw_title"].to_pylist(),
+        show_keys=shows["show_key"].to_pylist(),
+        languages=[code or "" for code in shows["language"].to_pylist()],
+        is_placeholder=shows["placeholder"].to_numpy().astype(bool),
+        title_of_raw=title_of_raw,
+        category_lists={title_id: tuple(categories) for title_id, categories in category_lists},
+        has_gap=has_gap,
+    )
 
 
 def _category_lists(connection: Connection, guide: Path, variants: Path) -> list[tuple[int, list[str]]]:
-    """Returns title_id and the most frequent list of categories of each title that has categories.
+    """Returns (title_id, most frequent list of categories) for each title that has categories.
 
-    If two lists are equally frequent, the shorter one is returned, then the first in alphabetical order.
+    Of equally frequent lists, the shortest is returned, and of these the first in alphabetical order.
     """
     query = """
         SELECT title_id, arg_min(categories, (-airings, len(categories), categories))

@@ -1,1 +1,1 @@
-"""Stage evaluate: scores title vectors and baselines on held-out titles, and the agreement of clusters."""
+"""Stage evaluate: scores title vectors and baselines on held-out titles, and clusters by their labels."""

@@ -1,11 +1,11 @@
 """Measures how well held-out titles with unseen words are embedded.
 
-An unseen word is a word that no training title contains. *Augmentation* (tasks/augment) gives such words a
-vector. Scores and distances are measured with augmentation and, for comparison, with vectors that ignore
-unseen words.
+An unseen word is a word that no training title contains. *Augmentation* (tasks/augment) gives unseen words a
+vector. Scores and distances are measured with augmented vectors and, for comparison, with unaugmented
+vectors, which ignore unseen words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,71 +13,98 @@ from storage.lazy import torch
 from tasks.scoring.metrics import measure
 from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, judge_knn
 
-MIN_LANGUAGE_TITLES = 20  # held-out titles needed to report a language
+MIN_LANGUAGE_TITLES = 20  # minimum number of held-out titles of a language that is reported separately
 METRICS = ("accuracy", "precision_at_k", "mrr")
 
 
 def measure_unseen_words(
     titles: CorpusTitles,
     languages: Sequence[str | None],
-    words: np.ndarray,
-    unseen: np.ndarray,
-    vectors: np.ndarray,
+    word_counts: np.ndarray,
+    unseen_counts: np.ndarray,
+    augmented: np.ndarray,
     unaugmented: np.ndarray,
     k: int,
 ) -> dict[str, object]:
-    """Measures the frequency of unseen words, and distances and scores of titles that contain them.
+    """Measures the frequency of unseen words, and distances and scores of titles with unseen words.
 
-    ``words`` and ``unseen`` are the numbers of all words and of unseen words of each title; ``vectors`` and
-    ``unaugmented`` are the vectors of the titles, [titles, dim], with augmentation and without.
+    Args:
+        titles: All titles of the corpus.
+        languages: Language of each title; None if unknown.
+        word_counts, unseen_counts: Numbers of all words and of unseen words of each title.
+        augmented, unaugmented: Vectors of the titles with and without augmentation, float32 (titles, dim).
+        k: Number of neighbours that vote.
 
     Returns:
-        The section "unseen_words" of scores.json: shares of titles and words, also by language; by held-out
-        set, k-NN scores with and without augmentation; and ``distance``, the mean cosine distance of a title
-        from the other titles with the same first word (key ``known``: titles without unseen words).
+        The section "unseen_words" of scores.json: the shares of titles with unseen words and of unseen words,
+        in total and by language; k-NN scores by held-out set, with and without augmentation; and
+        ``distance``, the mean cosine distance of a title from the other titles with the same first word, with
+        the additional key ``known`` for titles without unseen words.
     """
     is_held_out = np.isin(titles.split, [*PROTOCOLS])
-    names = np.array([language or "unknown" for language in languages])
+    language_names = np.array([language or "unknown" for language in languages])
 
-    def shares(is_selected: np.ndarray) -> dict[str, object]:
-        count, tokens = int(is_selected.sum()), int(words[is_selected].sum())
+    def measure_shares(is_selected: np.ndarray) -> dict[str, object]:
+        title_count, word_count = int(is_selected.sum()), int(word_counts[is_selected].sum())
         return {
-            "titles": count,
-            "titles_share": float(titles.oov[is_selected].mean()) if count else None,
-            "tokens_share": float(unseen[is_selected].sum()) / tokens if tokens else None,
+            "titles": title_count,
+            "titles_share": float(titles.oov[is_selected].mean()) if title_count else None,
+            "tokens_share": float(unseen_counts[is_selected].sum()) / word_count if word_count else None,
         }
 
-    language_names, counts = np.unique(names[is_held_out], return_counts=True)
-    reported_languages = language_names[counts >= MIN_LANGUAGE_TITLES]
-    has_unseen = is_held_out & titles.oov
-    chosen = {"augmented": (vectors, has_unseen), "unaugmented": (unaugmented, has_unseen)}
-    chosen["known"] = vectors, is_held_out & ~titles.oov
+    distinct_languages, counts = np.unique(language_names[is_held_out], return_counts=True)
+    reported_languages = distinct_languages[counts >= MIN_LANGUAGE_TITLES]
+    has_unseen, has_no_unseen = is_held_out & titles.oov, is_held_out & ~titles.oov
     result = {
-        **shares(is_held_out),
-        "languages": {str(name): shares(is_held_out & (names == name)) for name in reported_languages},
-        "distance": {name: _distance(array, titles.family, rows) for name, (array, rows) in chosen.items()},
+        **measure_shares(is_held_out),
+        "languages": {
+            str(language): measure_shares(is_held_out & (language_names == language))
+            for language in reported_languages
+        },
+        "distance": {
+            "augmented": _mean_distance(augmented, titles.family, has_unseen),
+            "unaugmented": _mean_distance(unaugmented, titles.family, has_unseen),
+            "known": _mean_distance(augmented, titles.family, has_no_unseen),
+        },
     }
-    training = titles.labelled("train")
-    for protocol in PROTOCOLS:
-        labelled = titles.labelled(protocol)
-        queries = labelled[titles.oov[labelled]]
-        if not len(labelled) or not len(training):
-            missing = "training title" if len(labelled) else f"title of {protocol}"
-            result[protocol] = {"n": 0, "reason": f"no {missing} holds a label"}
-        elif not len(queries):
-            result[protocol] = {"n": 0, "reason": NO_UNSEEN_REASON}
-        else:
-            result[protocol] = {"n": len(queries)}
-            for name, array in (("augmented", vectors), ("unaugmented", unaugmented)):
-                metrics = measure(judge_knn(titles, array, queries, training, k))
-                result[protocol][name] = {metric: metrics[metric] for metric in METRICS}
-    return result
+    vectors = {"augmented": augmented, "unaugmented": unaugmented}
+    return result | {protocol: _score_protocol(titles, protocol, vectors, k) for protocol in PROTOCOLS}
 
 
-def _distance(vectors: np.ndarray, family: np.ndarray, rows: np.ndarray) -> dict[str, object]:
-    """Returns the mean cosine distance of the titles ``rows`` from the mean of the rest of their family.
+def _score_protocol(
+    titles: CorpusTitles, protocol: str, vectors: Mapping[str, np.ndarray], k: int
+) -> dict[str, object]:
+    """Computes the k-NN scores of the titles of a held-out set that have unseen words.
 
-    A family is the titles with the same first word. Titles are skipped if one of both vectors is zero.
+    Returns:
+        METRICS by name of the vectors, and ``n``, the number of scored titles; without titles, a ``reason``.
+    """
+    training, labelled = titles.labelled("train"), titles.labelled(protocol)
+    queries = labelled[titles.oov[labelled]]
+    if not len(labelled) or not len(training):
+        missing_titles = "training title" if len(labelled) else f"title of {protocol}"
+        return {"n": 0, "reason": f"no {missing_titles} has a label"}
+    if not len(queries):
+        return {"n": 0, "reason": NO_UNSEEN_REASON}
+    scores: dict[str, object] = {"n": len(queries)}
+    for name, array in vectors.items():
+        metrics = measure(judge_knn(titles, array, queries, training, k))
+        scores[name] = {metric: metrics[metric] for metric in METRICS}
+    return scores
+
+
+def _mean_distance(vectors: np.ndarray, family: np.ndarray, is_selected: np.ndarray) -> dict[str, object]:
+    """Computes the mean cosine distance of titles from the mean vector of the other titles of their family.
+
+    Titles are skipped if one of the two vectors is zero.
+
+    Args:
+        vectors: Vectors of all titles, float32 (titles, dim).
+        family: Number of each title's family: the titles with the same first word.
+        is_selected: Marks the titles whose distance is measured.
+
+    Returns:
+        ``mean``, the mean distance (None without titles), and ``n``, the number of measured titles.
     """
     from storage.tables.segment_sums import segment_sum
 
@@ -86,8 +113,9 @@ def _distance(vectors: np.ndarray, family: np.ndarray, rows: np.ndarray) -> dict
         torch.from_numpy(family.astype(np.int64)),
     )
     sums = segment_sum(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
-    other_sums = sums[family[rows]] - vectors[rows]
-    norms = np.linalg.norm(other_sums, axis=1) * np.linalg.norm(vectors[rows], axis=1)
+    selected_vectors = vectors[is_selected]
+    other_sums = sums[family[is_selected]] - selected_vectors
+    norms = np.linalg.norm(other_sums, axis=1) * np.linalg.norm(selected_vectors, axis=1)
     is_nonzero = norms > 1e-6
-    cosines = np.einsum("ij,ij->i", other_sums[is_nonzero], vectors[rows][is_nonzero]) / norms[is_nonzero]
+    cosines = np.einsum("ij,ij->i", other_sums[is_nonzero], selected_vectors[is_nonzero]) / norms[is_nonzero]
     return {"n": int(is_nonzero.sum()), "mean": float((1 - cosines).mean()) if is_nonzero.any() else None}

@@ -1,4 +1,4 @@
-"""Decides on the kinds of titles and programmes from categories, episode numbers and predictions."""
+"""Determines the kinds of titles and of programmes from categories, episode numbers and predictions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class TitleKinds:
     ) -> tuple[KindPrediction, ...]:
         """Returns the kinds of one programme.
 
-        The kinds that the categories of the programme state are certain. The kinds of its title are added
-        unless they contradict the categories. A programme with an episode number is a film only if its
-        categories state it.
+        The kinds that its categories state have probability 1. The kinds of its title are added unless they
+        contradict the categories. A programme with an episode number is a film only if its categories state
+        this kind.
 
         Args:
             title: Index of the programme's title.
@@ -44,25 +44,25 @@ class TitleKinds:
 
 
 def is_compatible(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:
-    """Returns whether a kind is compatible with the kinds that the categories of a programme state."""
+    """Returns whether a programme can have ``kind`` in addition to the kinds that its categories state."""
     if kind == "film":
         return not numbered and {*stated} <= {"children"}
     return not stated if kind == "other" else kind == "children" or "film" not in stated
 
 
-def decide(
+def decide_kinds(
     evidence: Evidence,
     margins: np.ndarray,
     classifier: KindClassifier | None,
     sources: Sequence[str],
     precision: Mapping[Kind, float] = PRECISION,
 ) -> list[tuple[KindPrediction, ...]]:
-    """Returns the kinds of each title: kinds that guides state, and predicted kinds.
+    """Returns the kinds of each title: the kinds that guides state, and predicted kinds.
 
     Args:
         evidence: Kinds that the categories in guides state.
-        margins: Margins of the classifier, (titles, kinds); -inf for titles without predictions.
-        classifier: Classifier with thresholds and probabilities; None to predict nothing.
+        margins: Margins of the classifier, (titles, kinds); -inf for titles for which nothing is predicted.
+        classifier: Classifier with thresholds and probabilities; None: nothing is predicted.
         sources: Main feed of each title.
         precision: Minimum precision of the predictions of each kind.
     """
@@ -94,7 +94,11 @@ def _predict(
     sources: Sequence[str],
     precision: Mapping[Kind, float],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the predicted kinds that do not contradict guides, bool (titles, kinds), and probabilities."""
+    """Predicts kinds of titles; a kind that contradicts the guides is not predicted.
+
+    Returns:
+        Whether each kind is predicted, bool (titles, kinds), and probabilities, float64 (titles, kinds).
+    """
     is_predicted, probabilities = classifier.select(margins, sources, precision)
     is_predicted &= evidence.labels() < 0
     film, series = KINDS.index("film"), KINDS.index("series")

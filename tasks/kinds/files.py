@@ -1,4 +1,4 @@
-"""Fits the classifier of kinds to a Corpus and writes its files (storage/formats/programme_kinds.py)."""
+"""Fits the classifier of kinds to a Corpus, and writes the files of storage/formats/programme_kinds.py."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,16 +12,16 @@ from storage.arrays import open_array
 from storage.digests import hashes
 from storage.formats.programme_kinds import COLUMNS, TITLES, write_kind_arrays
 from tasks.kinds.classifier import fit_classifier
-from tasks.kinds.decisions import decide
-from tasks.kinds.evidence import read_facts
+from tasks.kinds.decisions import decide_kinds
+from tasks.kinds.evidence import read_evidence
 from tasks.kinds.features import Scaling
 from tasks.kinds.kinds import KINDS
 
-_GROUPS = 1 << 20  # number of hash values of franchises
+_FAMILY_HASHES = 1 << 20  # number of different hashes of franchises
 
 
 def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, Any]) -> dict[str, int]:
-    """Fits a classifier of kinds to the titles of a Corpus, and writes the classifier and the titles' kinds.
+    """Fits a classifier of kinds to a Corpus; writes the classifier and the kinds of all titles.
 
     Args:
         guide: Folder of the Guide.
@@ -30,44 +30,43 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
         sentences: Description of the sentence encoder, which is stored with the classifier.
 
     Returns:
-        Number of titles by kind.
+        Number of titles of each kind.
     """
-    facts = read_facts(guide / "programmes.parquet", corpus / "variants.parquet", work)
+    guide_evidence = read_evidence(guide / "programmes.parquet", corpus / "variants.parquet", work)
     title_table = pq.read_table(corpus / "titles.parquet", columns=["title", "family", "split"])
     titles, families, splits = (title_table[name].to_pylist() for name in title_table.column_names)
     vectors = np.zeros((len(titles), 1), dtype=np.float32)
     if (corpus / "sentences.npy").exists():
         vectors = open_array(corpus, "sentences")
-    labels = np.where(np.array(splits)[:, None] == "placeholder", -1, facts.training_labels())
-    scaling = Scaling.fit(facts.structure, vectors)
-    inputs = scaling.inputs(facts.structure, titles, vectors)
-    groups = (hashes(families, "kinds") * _GROUPS).astype(np.int64)
-    classifier = fit_classifier(scaling, inputs, labels, groups, facts.channels, facts.sources)
+    labels = np.where(np.array(splits)[:, None] == "placeholder", -1, guide_evidence.training_labels())
+    scaling = Scaling.fit(guide_evidence.structure, vectors)
+    inputs = scaling.inputs(guide_evidence.structure, titles, vectors)
+    family_hashes = (hashes(families, "kinds") * _FAMILY_HASHES).astype(np.int64)
+    classifier = fit_classifier(
+        scaling, inputs, labels, family_hashes, guide_evidence.channels, guide_evidence.sources
+    )
     margins = np.full(labels.shape, -np.inf, dtype=np.float32)
     if classifier:
-        has_labels = np.array([channel in classifier.channels for channel in facts.channels])
-        margins[has_labels] = inputs.margins(classifier.weights)[has_labels]
-    kinds = decide(facts.evidence, margins, classifier, facts.sources)
-    names, source_ids = np.unique(np.array(facts.sources, dtype=str), return_inverse=True)
+        is_predictable = np.array([channel in classifier.channels for channel in guide_evidence.channels])
+        margins[is_predictable] = inputs.margins(classifier.weights)[is_predictable]
+    kinds = decide_kinds(guide_evidence.evidence, margins, classifier, guide_evidence.sources)
+    source_names, source_ids = np.unique(np.array(guide_evidence.sources, dtype=str), return_inverse=True)
     arrays = {
-        "title.shares": facts.evidence.shares.astype(np.float32),
-        "title.numbered": facts.evidence.numbered.astype(np.float32),
-        "title.animated": facts.evidence.animated,
-        "title.not_film": facts.evidence.not_film,
+        "title.shares": guide_evidence.evidence.shares.astype(np.float32),
+        "title.numbered": guide_evidence.evidence.numbered_shares.astype(np.float32),
+        "title.animated": guide_evidence.evidence.is_animation,
+        "title.not_film": guide_evidence.evidence.is_never_film,
         "title.margins": margins,
         "title.source": source_ids.astype(np.int16),
     }
-    settings: dict[str, Any] = {"title_sources": names.tolist(), "sentences": dict(sentences)}
+    settings: dict[str, Any] = {"title_sources": source_names.tolist(), "sentences": dict(sentences)}
     if classifier:
         arrays |= classifier.arrays()
         settings |= {"channels": sorted(classifier.channels), "sources": list(classifier.sources)}
     write_kind_arrays(corpus, arrays, settings)
-    lists = (
-        [[prediction.kind for prediction in title] for title in kinds],
-        [[prediction.probability for prediction in title] for title in kinds],
-        [[prediction.source for prediction in title] for title in kinds],
-    )
-    columns = [pa.array(values, column.type) for values, column in zip(lists, COLUMNS, strict=True)]
-    table = pa.table(columns, schema=COLUMNS)
+    kind_names = [[prediction.kind for prediction in predictions] for predictions in kinds]
+    probabilities = [[prediction.probability for prediction in predictions] for predictions in kinds]
+    prediction_sources = [[prediction.source for prediction in predictions] for predictions in kinds]
+    table = pa.table([kind_names, probabilities, prediction_sources], schema=COLUMNS)
     pq.write_table(table, corpus / TITLES, compression="zstd")
-    return {kind: sum(kind in title for title in lists[0]) for kind in KINDS}
+    return {kind: sum(kind in names for names in kind_names) for kind in KINDS}

@@ -1,14 +1,14 @@
 """Defines the kinds of programmes, and the rules by which kinds may be combined.
 
 Players treat films and episodes differently: a film has no episode number and is never recorded as part of a
-series. A programme may have several kinds (children's film, sports news), or none if nothing is known about
-it. Two rules apply:
+series. A programme may have several kinds (a children's film, sports news), or no kind if nothing is known
+about it. Two rules apply:
 
-- A film is not a series, news, sport or music programme, but it may be for children.
-- ``other`` is not combined with another kind. It is the kind of a programme that has none of the others.
+- A film may also be a children's programme, but has no other second kind.
+- A programme of the kind ``other`` has none of the other kinds.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -22,10 +22,10 @@ class KindPrediction:
     """Kind of a programme or title, with its probability and source.
 
     Attributes:
-        kind: Kind.
+        kind: The kind.
         probability: Probability that the kind is correct; 1 if the guide states the kind.
-        source: ``guide``: a category of the guide states the kind (names.csv); ``structure``: airings have an
-            episode number; ``predicted``: the classifier predicts the kind (classifier.py).
+        source: ``guide`` if a category in the guide states the kind (names.csv), ``structure`` if the kind
+            follows from an episode number, ``predicted`` if the classifier predicts it (classifier.py).
     """
 
     kind: Kind
@@ -34,20 +34,17 @@ class KindPrediction:
 
 
 def combine(stated: Iterable[Kind], numbered: bool) -> tuple[Kind, ...]:
-    """Removes contradictory kinds from the kinds that categories state, and sorts the others as in KINDS.
+    """Returns the kinds of a programme from the kinds that are stated for it, without contradictions.
 
-    If film and series are both stated, series is returned for a programme with an episode number
-    (``numbered``), else neither.
+    If both film and series are stated, a programme with an episode number (``numbered``) is a series, and a
+    programme without a number is neither. In other contradictions, film has precedence, and ``other`` is
+    removed. The result is in the order of KINDS.
     """
     kinds = set(stated)
     if {"film", "series"} <= kinds:
         kinds -= {"film"} if numbered else {"film", "series"}
-    return tuple(kind for kind in KINDS if kind in kinds and not contradicts(kind, kinds))
-
-
-def contradicts(kind: Kind, kinds: Collection[Kind]) -> bool:
-    """Returns whether ``kind`` contradicts ``kinds``, so that a programme cannot have both."""
-    other_kinds = set(kinds) - {kind}
-    if kind == "other":
-        return bool(other_kinds)
-    return kind not in ("film", "children") and "film" in other_kinds
+    if "film" in kinds:
+        kinds &= {"film", "children"}
+    elif len(kinds) > 1:
+        kinds -= {"other"}
+    return tuple(kind for kind in KINDS if kind in kinds)

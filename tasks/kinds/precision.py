@@ -1,4 +1,4 @@
-"""Defines the minimum precision of predicted kinds."""
+"""Defines the setting for the minimum precision of predicted kinds."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from tasks.kinds.kinds import KINDS, Kind
 
 @configurable
 class KindPrecision:
-    """Minimum precision of the predictions of each kind of programme."""
+    """Minimum precision of predictions, for each kind of programme."""
 
     film: float = setting(0.97, "Films", gt=0, le=1)  # a wrong film breaks recordings of series in Jellyfin
     series: float = setting(0.95, "Series", gt=0, le=1)
@@ -19,7 +19,7 @@ class KindPrecision:
     other: float = setting(0.95, "Other programmes", gt=0, le=1)
 
     def by_kind(self) -> dict[Kind, float]:
-        """Returns the minimum precision by kind."""
+        """Returns the settings as a dictionary by kind."""
         return {kind: getattr(self, kind) for kind in KINDS}
 
 

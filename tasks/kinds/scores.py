@@ -1,8 +1,8 @@
-"""Scores predicted kinds of titles (precision, recall, average precision) by cross-validation.
+"""Scores predictions of kinds (precision, recall, average precision) by cross-validation.
 
-The margin of a title comes from a model that was fitted without the fold of the title (classifier.py), and is
-compared with thresholds from the other folds. The scored titles have categories that state their kinds; these
-categories are ignored in the prediction.
+The scored titles have categories that state their kinds. The prediction ignores these categories: the margin
+of a title comes from a regression that was fitted without the fold of the title (classifier.py), and the
+threshold is computed from the margins of the other folds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,34 +21,37 @@ Figures = dict[str, float | int | None]
 
 
 def predict_held_out(classifier: KindClassifier, precision: Mapping[Kind, float] = PRECISION) -> np.ndarray:
-    """Predicts the kinds of validation titles by cross-validation; returns a mask, bool (examples, kinds).
+    """Predicts the kinds of the validation titles of a classifier by cross-validation.
 
     Args:
         classifier: Classifier with its validation titles.
         precision: Minimum precision of each kind.
+
+    Returns:
+        Whether each kind is predicted, bool (examples, kinds).
     """
     validation = classifier.validation
     is_predicted = np.zeros(validation.labels.shape, dtype=bool)
     for fold in range(FOLDS):
         rows = np.flatnonzero(validation.folds == fold)
-        fitted_without = replace(
-            classifier, validation=validation.take(np.flatnonzero(validation.folds != fold))
-        )
+        other_folds = validation.take(np.flatnonzero(validation.folds != fold))
         sources = [classifier.sources[source] for source in validation.sources[rows]]
-        is_predicted[rows] = fitted_without.select(validation.margins[rows], sources, precision)[0]
+        fold_classifier = replace(classifier, validation=other_folds)
+        is_predicted[rows] = fold_classifier.select(validation.margins[rows], sources, precision)[0]
     return is_predicted
 
 
 def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -> Figures:
-    """Returns the scores of one kind by name.
-
-    The scores are n (labelled titles), titles (of the kind), average precision, precision (None without
-    predictions) and recall.
+    """Computes the scores of one kind.
 
     Args:
         margins: Margin of each title.
-        labels: 1: title of the kind, 0: other title, -1: unknown (ignored).
+        labels: 1: title of the kind, 0: title of other kinds, -1: unknown; the title is ignored.
         predicted: Whether the kind is predicted for each title.
+
+    Returns:
+        ``n``, the number of labelled titles; ``titles``, the number of titles of the kind;
+        ``average_precision``, ``precision`` and ``recall``. A score that is undefined is None.
     """
     rows = labels >= 0
     margins, is_kind, is_predicted = margins[rows], labels[rows] == 1, predicted[rows]
@@ -65,7 +68,7 @@ def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -
 
 
 def kind_scores(corpus: Path) -> dict[str, dict[str, Figures]]:
-    """Returns the section "kinds" of scores.json for a Corpus; empty if the Corpus has no classifier."""
+    """Computes the section "kinds" of scores.json for a Corpus; {} if the Corpus has no classifier."""
     arrays, settings = read_kind_arrays(corpus) or ({}, {})
     classifier = KindClassifier.from_arrays(arrays, settings)
     splits = pq.read_table(corpus / "titles.parquet", columns=["split"])["split"].to_pylist()
@@ -73,9 +76,9 @@ def kind_scores(corpus: Path) -> dict[str, dict[str, Figures]]:
 
 
 def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, dict[str, Figures]]:
-    """Returns the section "kinds" of scores.json: scores by kind and set of titles.
+    """Computes the section "kinds" of scores.json: scores by kind and set of titles.
 
-    The sets are ``all`` labelled titles and the held-out sets of the corpus.
+    The sets are ``all``, which contains all labelled titles, and the held-out sets of the corpus.
 
     Args:
         classifier: Classifier with its validation titles.
@@ -85,16 +88,13 @@ def score_kinds(classifier: KindClassifier, splits: Sequence[str]) -> dict[str, 
     title_splits = np.array(splits, dtype=str)[validation.titles]
     predicted = predict_held_out(classifier)
     scores: dict[str, dict[str, Figures]] = {}
+    sets = {name: title_splits == name for name in ("unseen_title", "unseen_show", "next_period")}
+    sets = {"all": np.ones(len(title_splits), dtype=bool), **sets}
     for column, kind in enumerate(KINDS):
-        if not (validation.labels[:, column] == 1).any():
-            continue
         labels = validation.labels[:, column]
-        sets = {
-            "all": slice(None),
-            **{name: title_splits == name for name in ("unseen_title", "unseen_show", "next_period")},
-        }
-        scores[kind] = {
-            name: score_kind(validation.margins[rows, column], labels[rows], predicted[rows, column])
-            for name, rows in sets.items()
-        }
+        if (labels == 1).any():
+            scores[kind] = {
+                name: score_kind(validation.margins[rows, column], labels[rows], predicted[rows, column])
+                for name, rows in sets.items()
+            }
     return scores

@@ -46,7 +46,7 @@ def merge_copies(
 
     Args:
         home: Folder of the home.
-        copies: Results of ``Copies.update``. Results without a file are ignored.
+        copies: Results of ``CopyWriter.update``; results without a file are ignored.
         ingest_settings: Settings for reading feeds: the priority of sources and their zones.
         settings: Settings of channels, days and overlaps.
         now: Current time with a zone.

@@ -1,1 +1,1 @@
-"""Predicts categories of titles by the vote of their nearest training titles and by a linear model."""
+"""Predicts categories of titles from the vote of their nearest training titles and from a linear model."""

@@ -1,8 +1,9 @@
-"""Computes the features of the linear model: the tokens of a title, and directions of its sentence vector.
+"""Computes the token features of the linear part of the predictor.
 
-A feature is the IDF of a token of the title. The features of each group of kinds (text, n-grams, context) are
-scaled to unit norm, so that the groups have equal weight. The tokens are those of the title encoder, so the
-linear model needs no vocabulary of its own.
+A title has a feature for each of its tokens, whose value is the inverse document frequency (IDF) of the
+token. The features of each group of token kinds (text, n-grams, context) are scaled to unit norm, so that the
+groups have equal weight. The tokens are those of the title encoder, so the linear part needs no vocabulary of
+its own.
 """
 
 import numpy as np
@@ -12,12 +13,12 @@ from storage.shapes import Float32, Int8
 from tasks.text.words import CONTEXT, KINDS, NGRAM
 
 TEXT_GROUP, NGRAM_GROUP, CONTEXT_GROUP = range(3)
-GROUPS: Int8[np.ndarray, " kinds"] = np.full(len(KINDS), TEXT_GROUP, dtype=np.int8)  # group of each kind
-GROUPS[NGRAM], GROUPS[CONTEXT:] = NGRAM_GROUP, CONTEXT_GROUP
+GROUP_OF_KIND: Int8[np.ndarray, " kinds"] = np.full(len(KINDS), TEXT_GROUP, dtype=np.int8)
+GROUP_OF_KIND[NGRAM], GROUP_OF_KIND[CONTEXT:] = NGRAM_GROUP, CONTEXT_GROUP
 
 
 def distinct_tokens(tokens: Ragged, token_count: int) -> Ragged:
-    """Returns the distinct tokens of each title, sorted; ids from ``token_count`` on are dropped."""
+    """Returns the distinct token ids of each title, ascending, without ids of ``token_count`` or more."""
     tokens = tokens.where(tokens.values < token_count)
     cells = np.sort(tokens.row_ids * token_count + tokens.values)  # np.unique takes ten times as long
     rows, ids = np.divmod(cells[np.diff(cells, prepend=-1) > 0], max(token_count, 1))
@@ -27,12 +28,15 @@ def distinct_tokens(tokens: Ragged, token_count: int) -> Ragged:
 def weigh_tokens(
     tokens: Ragged, kinds: Int8[np.ndarray, " rows"], idf: Float32[np.ndarray, " tokens"]
 ) -> tuple[Ragged, Float32[np.ndarray, " entries"]]:
-    """Returns the ids of the distinct tokens of each title that are features, and their values.
+    """Computes the features of titles.
 
     Args:
-        tokens: Token ids of each title; ids from len(idf) on are ignored.
+        tokens: Token ids of each title; ids of len(idf) or more are ignored.
         kinds: Kind of each token id.
-        idf: Inverse document frequency of each token; 0 if the token is no feature.
+        idf: Inverse document frequency of each token; 0 for a token that is no feature.
+
+    Returns:
+        The distinct token ids of each title, and the value of the feature of each of these tokens.
     """
     return weigh_distinct(distinct_tokens(tokens, len(idf)), kinds, idf)
 
@@ -40,19 +44,19 @@ def weigh_tokens(
 def weigh_distinct(
     tokens: Ragged, kinds: Int8[np.ndarray, " rows"], idf: Float32[np.ndarray, " tokens"]
 ) -> tuple[Ragged, Float32[np.ndarray, " entries"]]:
-    """Returns the same as ``weigh_tokens`` for the result of ``distinct_tokens``."""
+    """Computes the features of titles like ``weigh_tokens``, from the result of ``distinct_tokens``."""
     tokens = tokens.where(idf[tokens.values] > 0)
     values = idf[tokens.values].astype(np.float32)
-    groups = tokens.row_ids * (CONTEXT_GROUP + 1) + GROUPS[kinds[tokens.values]]
+    groups = tokens.row_ids * (CONTEXT_GROUP + 1) + GROUP_OF_KIND[kinds[tokens.values]]
     norms = np.sqrt(np.bincount(groups, values.astype(np.float64) ** 2))
     return tokens, (values / norms[groups]).astype(np.float32)
 
 
 def inverse_frequencies(tokens: Ragged, token_count: int) -> Float32[np.ndarray, " tokens"]:
-    """Computes the IDF of tokens: 1 + log((1 + n) / (1 + f)) if f > 0 of n titles have the token, else 0.
+    """Computes the IDF of tokens: 1 + log((1 + n) / (1 + f)) if f of n titles have the token, and 0 if f = 0.
 
     Args:
-        tokens: Distinct token ids of the training titles, below ``token_count``.
+        tokens: Distinct token ids of each of the n training titles, below ``token_count``.
         token_count: Number of tokens.
     """
     frequency = np.bincount(tokens.values, minlength=token_count)

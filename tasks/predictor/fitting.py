@@ -12,17 +12,21 @@ from tasks.predictor.features import distinct_tokens, inverse_frequencies, weigh
 from tasks.predictor.linear_part import FORMS, FormModel, LinearPart
 from tasks.text.words import CONTEXT
 
-DIRECTIONS = 32  # directions of sentence features (docs: tasks/baselines/tfidf.py)
-MAX_DIRECTION_TITLES = 200_000  # titles from which the directions are computed
-# A model has at most 15 MB (linear.safetensors: two forms; 3 bytes per weight and 6 per token).
+DIRECTIONS = 32  # directions of sentence features that separate labels best (tasks/baselines/tfidf.py)
+MAX_DIRECTION_TITLES = 200_000  # maximum number of titles from which the directions are computed
+# Limits per form. With both forms, linear.safetensors has at most 15 MB: 3 bytes per weight, 6 per token.
 MAX_WEIGHTS, MAX_TOKENS = 1_250_000, 400_000
-MAX_CELLS = 100_000_000  # weights during training: 400 MB
-PASSES = 3  # over the titles; 4 are not better: mean accuracy .599 against .601 on US1 and ZA1
-MEMORY_BYTES = 1 << 30  # of samples; larger ones are read from disk
+MAX_TRAINING_WEIGHTS = 100_000_000  # maximum number of weights during training (400 MB)
+PASSES = 3  # over the titles; four passes are not better: mean accuracy .599 against .601 on US1 and ZA1
+MEMORY_BYTES = 1 << 30  # maximum size of training titles in memory; if larger, they are read from disk
 
 
 def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
-    """Trains the linear part on the labelled training titles; returns it and the name of the solver."""
+    """Trains the linear part on the labelled training titles of a Corpus.
+
+    Returns:
+        The linear part, and the name of the solver that trained it.
+    """
     rows, label_count = corpus.training, len(corpus.label_names)
     labels, kinds = corpus.labels.take(rows), np.asarray(corpus.kinds)
     dense = dense_inputs(corpus.sentences, corpus.descriptions, rows)
@@ -34,14 +38,14 @@ def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
         targets = labels.take(sample).multi_hot(label_count)
         directions = label_directions(dense[sample], targets, DIRECTIONS)
     projected = dense @ directions
-    # Tokens are sorted by descending frequency, so the first ones are in the most titles.
-    token_count = min(len(kinds), MAX_TOKENS, MAX_CELLS // max(label_count, 1))
+    # Token ids are sorted by descending frequency, so the most frequent tokens are used.
+    token_count = min(len(kinds), MAX_TOKENS, MAX_TRAINING_WEIGHTS // max(label_count, 1))
     tokens, models, solver = distinct_tokens(corpus.tokens.take(rows), token_count), {}, ""
     is_context = kinds[tokens.values] >= CONTEXT
     for form in FORMS if is_context.any() else FORMS[:1]:
-        used_tokens = tokens if form == FORMS[1] else tokens.where(~is_context)
+        form_tokens = tokens if form == FORMS[1] else tokens.where(~is_context)
         models[form], solver = _fit_form(
-            used_tokens, kinds, token_count, projected, directions, labels, label_count
+            form_tokens, kinds, token_count, projected, directions, labels, label_count
         )
     return LinearPart(corpus.label_names, models), solver
 
@@ -55,31 +59,40 @@ def _fit_form(
     labels: Ragged,
     label_count: int,
 ) -> tuple[FormModel, str]:
-    """Trains the linear models of one form (title_only or title_context); returns them and the solver.
+    """Trains the SVMs of one form (title_only or title_context).
 
-    ``tokens`` are distinct in each title. ``projected`` are the sentence features along ``directions``.
+    Args:
+        tokens: Distinct token ids of each training title, below ``token_count``.
+        kinds: Kind of each token id.
+        token_count: Number of tokens.
+        projected: Sentence features of the titles, projected to ``directions``.
+        directions: Directions of sentence features.
+        labels: Label ids of each title.
+        label_count: Number of labels.
+
+    Returns:
+        The SVMs, and the name of the solver.
     """
     from scipy import sparse
 
     idf = inverse_frequencies(tokens, token_count).astype(np.float16)
     ids, values = weigh_distinct(tokens, kinds, idf)
-    shape = len(tokens), len(idf)
-    inputs = sparse.csr_matrix((values, ids.values, ids.offsets), shape)
-    inputs = sparse.hstack([inputs, sparse.csr_matrix(projected)]).tocsr()
+    token_features = sparse.csr_matrix((values, ids.values, ids.offsets), (len(tokens), len(idf)))
+    inputs = sparse.hstack([token_features, sparse.csr_matrix(projected)]).tocsr()
     svms, solver = fit_svms(inputs, labels, label_count, epochs=PASSES, memory_bytes=MEMORY_BYTES)
     return _compress(svms, idf, directions, np.bincount(labels.values, minlength=label_count)), solver
 
 
 def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequency: np.ndarray) -> FormModel:
-    """Returns a model with the MAX_WEIGHTS largest weights of tokens, rounded to 8 bits.
+    """Compresses SVMs: keeps the MAX_WEIGHTS largest weights of tokens, and rounds them to 8 bits.
 
     ``frequency`` is the number of training titles of each label.
     """
     weights, magnitudes = svms.weights[: len(idf)], np.abs(svms.weights[: len(idf)])
     scales = (magnitudes.max(axis=0, initial=0) / 127).astype(np.float32)
-    rows, columns = np.divmod(_largest(magnitudes.ravel(), MAX_WEIGHTS), len(scales))
-    is_kept = magnitudes[rows, columns] > scales[columns] / 2  # others are 0 in 8 bits
-    rows, columns = rows[is_kept], columns[is_kept]
+    rows, columns = np.divmod(_find_largest(magnitudes.ravel(), MAX_WEIGHTS), len(scales))
+    is_nonzero = magnitudes[rows, columns] > scales[columns] / 2  # after rounding to 8 bits
+    rows, columns = rows[is_nonzero], columns[is_nonzero]
     return FormModel(
         idf=idf,
         offsets=offsets_of(np.bincount(rows, minlength=len(idf))).astype(np.uint32),
@@ -92,14 +105,13 @@ def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequenc
     )
 
 
-def _largest(magnitudes: np.ndarray, count: int) -> np.ndarray:
-    """Returns the positions of at most, and about, the ``count`` largest float32 magnitudes."""
+def _find_largest(magnitudes: np.ndarray, count: int) -> np.ndarray:
+    """Returns the positions of the largest float32 magnitudes: at most ``count``, and nearly as many."""
     sample = magnitudes[:: max(1, len(magnitudes) // 100_000)]
     lower_bound = np.quantile(sample, max(0, 1 - 1.1 * count / len(magnitudes))) if len(sample) else 0
-    positions = np.flatnonzero(magnitudes >= lower_bound)  # a tenth more than needed
-    candidates = magnitudes[positions]
-    # The upper half of the bits of positive floats is in the order of the floats; np.partition takes ten
-    # times as long.
-    upper_bits = candidates.view(np.uint32) >> 16
-    counts = np.cumsum(np.bincount(upper_bits)[::-1])[::-1]  # number of weights with at least these bits
+    positions = np.flatnonzero(magnitudes >= lower_bound)  # about 1.1 · count positions
+    # Positive floats are compared by the upper half of their bits, which has the same order as the floats.
+    # np.partition takes ten times as long.
+    upper_bits = magnitudes[positions].view(np.uint32) >> 16
+    counts = np.cumsum(np.bincount(upper_bits)[::-1])[::-1]  # number of magnitudes with at least these bits
     return positions[upper_bits >= np.searchsorted(-counts, -count)]

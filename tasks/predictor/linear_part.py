@@ -1,8 +1,9 @@
 """Computes the margins of the linear part of the predictor: one linear SVM per label.
 
-There are two models, one for titles without context tokens and one for titles with them. Each stores its
-largest weights only, in 8 bits, because a model of four guides has 20 million weights. (With the 500,000
-largest of 2.9 million weights, the accuracy on three guides is the same.) This module needs NumPy only.
+There are two sets of SVMs (forms): one for titles without context tokens, and one for titles with context
+tokens. Only the largest weights are stored, in 8 bits, because the SVMs of four guides have 20 million
+weights. With the 500,000 largest of 2.9 million weights, the accuracy on three guides did not change. This
+module needs NumPy only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,8 @@ from storage.shapes import Float32, Int8
 from tasks.predictor.features import weigh_tokens
 from tasks.text.words import CONTEXT
 
-FORMS = ("title_only", "title_context")  # input of a predictor: the title without or with airing context
-_CHUNK = 2048  # titles at once
+FORMS = ("title_only", "title_context")  # input of a predictor: titles without or with context tokens
+_CHUNK_TITLES = 2048  # titles whose margins are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +28,11 @@ class FormModel:
     """Linear SVMs of all labels, for titles in one of FORMS.
 
     Attributes:
-        idf: Inverse document frequency of each token, float16; 0 if the token is no feature.
-        offsets: The weights of token i are number offsets[i] to offsets[i + 1] (exclusive), uint32.
-        labels: Label of each weight, uint16.
-        weights: Weights, int8; in units of the scale of their label.
-        scales: Unit of the weights of each label, float32.
+        idf: Inverse document frequency of each token, float16; 0 for a token that is no feature.
+        offsets: Start of the weights of each token in ``weights``, and the end of the last: uint32.
+        labels: Label id of each weight, uint16.
+        weights: Stored weights, int8, to be multiplied by the scale of their label.
+        scales: Scale of the weights of each label, float32.
         directions: Directions of sentence features, float32 (features, directions).
         dense_weights: Weights of the directions, float32 (directions, labels).
         intercepts: Intercept of each label, float32; -inf for labels without training titles.
@@ -49,7 +50,7 @@ class FormModel:
     def margins(
         self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], dense: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
-        """Returns the margins w·x + b of titles for all labels.
+        """Computes the margins w·x + b of titles for all labels.
 
         Args:
             tokens: Token ids of each title.
@@ -60,35 +61,35 @@ class FormModel:
         distinct_ids, positions = np.unique(ids.values, return_inverse=True)
         labels = Ragged(self.offsets, self.labels).take(distinct_ids)
         weights = Ragged(self.offsets, self.weights).take(distinct_ids)
-        rows = np.zeros((len(distinct_ids), len(self.scales)), dtype=np.float32)
-        rows[labels.row_ids, labels.values] = weights.values * self.scales[labels.values]
-        margins = sum_rows(rows, positions, ids.offsets, values) + self.intercepts
+        token_weights = np.zeros((len(distinct_ids), len(self.scales)), dtype=np.float32)
+        token_weights[labels.row_ids, labels.values] = weights.values * self.scales[labels.values]
+        margins = sum_rows(token_weights, positions, ids.offsets, values) + self.intercepts
         return margins + (unit_rows(dense) @ self.directions) @ self.dense_weights
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPart:
-    """The linear part of the predictor: linear models of all labels."""
+    """The linear part of the predictor: linear SVMs of all labels in both forms."""
 
     label_names: Sequence[str]
-    by_form: Mapping[str, FormModel]  # models by FORMS; title_context is missing if no title has context
+    by_form: Mapping[str, FormModel]  # SVMs by form; title_context is missing if no title has context tokens
 
     def margins(
         self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], dense: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
-        """Returns the margins of all labels: positive if the label is likely.
+        """Computes the margins of titles for all labels; a positive margin means that the label is likely.
 
         Args:
-            tokens: Token ids of each title; a title with context tokens is predicted by their model.
+            tokens: Token ids of each title. If it has context tokens, the SVMs of title_context are used.
             kinds: Kind of each token id.
             dense: Sentence features of each title, float32 (titles, features).
         """
         margins = np.zeros((len(tokens), len(self.label_names)), dtype=np.float32)
         has_context = np.bincount(tokens.row_ids, kinds[tokens.values] >= CONTEXT, len(tokens)) > 0
-        for form, in_form in zip(FORMS, (~has_context, has_context), strict=True):
-            rows, model = np.flatnonzero(in_form), self.by_form.get(form, self.by_form[FORMS[0]])
-            for start in range(0, len(rows), _CHUNK):
-                chunk = rows[start : start + _CHUNK]
+        for form, is_in_form in zip(FORMS, (~has_context, has_context), strict=True):
+            rows, model = np.flatnonzero(is_in_form), self.by_form.get(form, self.by_form[FORMS[0]])
+            for start in range(0, len(rows), _CHUNK_TITLES):
+                chunk = rows[start : start + _CHUNK_TITLES]
                 margins[chunk] = model.margins(tokens.take(chunk), kinds, dense[chunk])
         return margins
 
@@ -103,7 +104,7 @@ class LinearPart:
 
     @staticmethod
     def open(folder: Path) -> "LinearPart | None":
-        """Opens the linear part in a folder; returns None for models of older versions."""
+        """Opens the linear part in a folder; returns None if an older version wrote the folder."""
         if (files := read_linear_part(folder)) is None:
             return None
         names, arrays = files

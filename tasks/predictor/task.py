@@ -1,4 +1,4 @@
-"""Prefect task that trains the linear part of the predictor and publishes it as a LinearModel."""
+"""Defines the Prefect task that trains the linear part of the predictor."""
 
 from prefect import get_run_logger, task
 
@@ -13,13 +13,15 @@ STAGE = Stage(LinearModel, __file__, "linear")
 
 @task(**STAGE.options)
 def fit_linear(home: str, corpus: Corpus) -> LinearModel:
-    """Publishes the linear part of the predictor, which needs only the Corpus, so it runs during training."""
+    """Trains and publishes the linear part of the predictor. It needs only the Corpus."""
     corpus_files = open_corpus(Workspace(home).folder(corpus))
     part, solver = fit_linear_part(corpus_files)
     with STAGE.publish(home, corpus) as draft:
         part.save(draft.folder)
         weights = {form: len(model.weights) for form, model in part.by_form.items()}
         draft.counts |= {"titles": len(corpus_files.training), "weights": sum(weights.values())}
-    get_run_logger().info("linear models of %(titles)d titles, %(weights)d weights", draft.counts)
-    get_run_logger().info("trained by %s", solver)
+    get_run_logger().info(
+        "linear part trained on %(titles)d titles: %(weights)d weights (solver: %(solver)s)",
+        {**draft.counts, "solver": solver},
+    )
     return draft.artifact

@@ -1,4 +1,4 @@
-"""Fits baseline classifiers of categories, with and without airing contexts, and scores them."""
+"""Fits the baselines (simple classifiers of categories) with and without airing context, and scores them."""
 
 import itertools
 import time
@@ -22,16 +22,16 @@ def run_baselines(
     baselines: Sequence[Baseline],
     sets: Iterable[HeldOut],
 ) -> Generator[Progress, None, BaselineScores]:
-    """Fits baselines on training titles and scores them on every held-out set; yields progress.
+    """Fits baselines to training titles and scores them on every held-out set; yields progress.
 
-    Only one baseline is in memory at a time: a linear model of 400,000 features and 150 labels takes about
-    500 MB.
+    Only one baseline is in memory at a time, because a linear model of 400,000 features and 150 labels takes
+    about 500 MB.
 
     Args:
         titles: All titles of the corpus.
         read: Function that returns the inputs of the titles with the given row numbers.
         baselines: Baselines to score.
-        sets: Held-out sets, grouped by form (title_only, or title_context with airing contexts).
+        sets: Held-out sets, sorted by form (title_only, or title_context with airing context).
 
     Returns:
         Scores by (form, protocol) and name of the baseline.
@@ -40,10 +40,10 @@ def run_baselines(
     training = titles.labelled("train")
     training_labels, training_inputs, query_inputs = titles.labels.take(training), read(training), {}
     total = (1 + bool(training_inputs.contexts)) * len(baselines)
-    scored_sets = (held_out for held_out in sets if not held_out.reason)
-    for form, group in itertools.groupby(scored_sets, lambda held_out: held_out.form):
+    nonempty_sets = (held_out for held_out in sets if not held_out.reason)
+    for form, group in itertools.groupby(nonempty_sets, lambda held_out: held_out.form):
         with_context, form_name, form_sets = form == "title_context", form.replace("_", " "), list(group)
-        skipped_reasons: dict[str, dict[str, object]] = {}
+        skipped_baselines: dict[str, dict[str, object]] = {}
         inputs = training_inputs if with_context else training_inputs.without_contexts()
         labelled = LabelledTitles(inputs, training_labels, titles.label_count)
         for step, baseline in enumerate(baselines, 1 + with_context * len(baselines)):
@@ -51,12 +51,12 @@ def run_baselines(
             try:
                 predictor = baseline.fit(labelled)
             except NoSentenceVectors as error:
-                skipped_reasons[name] = {"n": 0, "reason": str(error)}
+                skipped_baselines[name] = {"n": 0, "reason": str(error)}
                 yield Progress(step=step, total=total, note=f"{form_name}: {name} skipped: {error}")
                 continue
             seconds = time.perf_counter() - started
             solver = f" by {predictor.solver}" if isinstance(predictor, FittedTfidfSvm) else ""
-            note = f"{form_name}: {name} fitted on {len(training)} titles in {seconds:.1f} s{solver}"
+            note = f"{form_name}: {name} fitted to {len(training)} titles in {seconds:.1f} s{solver}"
             yield Progress(step=step, total=total, note=note)
             for held_out in form_sets:
                 if held_out.protocol not in query_inputs:
@@ -67,5 +67,5 @@ def run_baselines(
                 scores.setdefault((form, held_out.protocol), {})[name] = held_out.resamples.score(judgement)
             del predictor
         for held_out in form_sets:
-            scores.setdefault((form, held_out.protocol), {}).update(skipped_reasons)
+            scores.setdefault((form, held_out.protocol), {}).update(skipped_baselines)
     return dict(scores)

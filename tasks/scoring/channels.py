@@ -1,7 +1,7 @@
-"""Finds the nearest training titles of held-out titles, on other channels only.
+"""Finds the nearest training titles of held-out titles on other channels.
 
-Real gaps in a guide are often all programmes of a channel. Therefore a query has no channel tokens, and
-titles that share a channel with it do not vote.
+In real guides, categories are often missing for all programmes of a channel. The votes simulate this: a
+query (held-out title) has no channel tokens, and titles that share a channel with the query do not vote.
 """
 
 import numpy as np
@@ -19,18 +19,18 @@ from tasks.scoring.protocols import CorpusTitles, sample_rows
 from tasks.text.words import KINDS
 
 CHANNEL = KINDS.index("channel")
-CANDIDATES = 100  # nearest training titles, of which those on other channels vote
-MAX_HELD_OUT = 2_000  # held-out titles
+CANDIDATES = 100  # nearest training titles, among which those on other channels vote
+MAX_HELD_OUT = 2_000  # maximum number of held-out titles; a larger number is sampled
 
 
 def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray) -> Votes:
-    """Finds the nearest training titles on other channels of a sample of the held-out titles with channels.
+    """Finds the nearest training titles on other channels, for a sample of the held-out titles with channels.
 
     Args:
         corpus: All titles.
-        encoder: Encoder that embeds titles without channel tokens.
+        encoder: Encoder that embeds the held-out titles without channel tokens.
         part: Linear part of the predictor.
-        vectors: Vectors of the titles with airing context, float32 (titles, dim).
+        vectors: Vectors of all titles with airing context, float32 (titles, dim).
     """
     titles = CorpusTitles.from_corpus(corpus)
     table = pq.read_table(corpus.folder / "titles.parquet", columns=["raw_title", "context", "channels"])
@@ -45,31 +45,41 @@ def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, v
     dense = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
     tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
     tokens = tokens.where(kinds[tokens.values] != CHANNEL)
-    points = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
-    ids, cosines = top_neighbours(points, np.ascontiguousarray(vectors[training]), CANDIDATES)
+    query_vectors = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
+    ids, cosines = top_neighbours(query_vectors, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
-    ids, cosines = _drop_shared_channels(queries, ids, cosines, _channel_ids(channels))
+    ids, cosines = _select_voters(queries, ids, cosines, _channel_ids(channels))
     return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
 
 
 def _channel_ids(channels: pa.ListArray) -> Ragged:
-    """Converts the names of the channels of each title to numbers from 0."""
+    """Returns the ids of the channels of each title, numbered from 0."""
     names = channels.flatten().dictionary_encode()
     lengths = np.asarray(channels.value_lengths().fill_null(0))
     return Ragged(offsets_of(lengths), np.asarray(names.indices, dtype=np.int64))
 
 
-def _drop_shared_channels(
+def _select_voters(
     queries: np.ndarray, ids: np.ndarray, cosines: np.ndarray, channels: Ragged
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Keeps the first NEIGHBOURS neighbours of each query that share no channel with it; pads with -1."""
+    """Selects the nearest neighbours that share no channel with the query.
+
+    Args:
+        queries: Row numbers of the queries.
+        ids: Row numbers of the neighbours of each query, nearest first; -1: no neighbour.
+        cosines: Cosine similarities of the neighbours.
+        channels: Channel ids of all titles.
+
+    Returns:
+        ``ids`` and ``cosines`` of at most NEIGHBOURS neighbours per query, padded with -1 and 0.
+    """
     channel_count = int(channels.values.max(initial=-1)) + 1
-    hidden = channels.take(queries).multi_hot(channel_count)  # (queries, channels)
+    on_query_channel = channels.take(queries).multi_hot(channel_count)  # (queries, channels)
     rows, columns = np.nonzero(ids >= 0)
-    candidates = channels.take(ids[rows, columns])
-    on_hidden = hidden[rows[candidates.row_ids], candidates.values]
-    is_kept = np.zeros(ids.shape, dtype=bool)
-    is_kept[rows, columns] = np.bincount(candidates.row_ids, on_hidden, len(candidates)) == 0
-    order = np.argsort(~is_kept, axis=1, kind="stable")[:, :NEIGHBOURS]  # the columns to keep, in order
-    is_kept, ids, cosines = (np.take_along_axis(array, order, axis=1) for array in (is_kept, ids, cosines))
-    return np.where(is_kept, ids, -1), np.where(is_kept, cosines, np.float32(0))
+    neighbour_channels = channels.take(ids[rows, columns])
+    is_shared = on_query_channel[rows[neighbour_channels.row_ids], neighbour_channels.values]
+    is_voter = np.zeros(ids.shape, dtype=bool)
+    is_voter[rows, columns] = np.bincount(neighbour_channels.row_ids, is_shared, len(neighbour_channels)) == 0
+    order = np.argsort(~is_voter, axis=1, kind="stable")[:, :NEIGHBOURS]  # voters first, nearest first
+    is_voter, ids, cosines = (np.take_along_axis(array, order, axis=1) for array in (is_voter, ids, cosines))
+    return np.where(is_voter, ids, -1), np.where(is_voter, cosines, np.float32(0))

@@ -1,11 +1,12 @@
 """Computes the calibrated confidence of predictions: the probability that the predicted label is correct.
 
 Isotonic regression on held-out titles maps the score of a prediction (tasks/predictor/prediction.py) to a
-probability, which is evaluated on other held-out titles (cross-fitting: five folds by franchise).
+probability. It is evaluated by cross-fitting: held-out titles are divided by franchise into five folds, and
+the confidence of each title is computed by a regression on the other folds.
 
-To reach a requested precision, a label is predicted for a title if its score is at least a threshold: the
-lowest score from which on the predictions of held-out titles have the precision with 95 % confidence
-(precision.py). The precision therefore refers to all predicted labels together.
+To reach a requested precision, the top label of a title is accepted only if its score reaches a threshold.
+The threshold is the lowest score such that the held-out titles with at least this score have the requested
+precision with 95 % confidence (precision.py). The precision therefore refers to all accepted labels together.
 
 A language with enough held-out titles has a separate calibration.
 
@@ -29,16 +30,16 @@ from tasks.scoring.isotonic import fit_shares
 from tasks.scoring.precision import lowest_threshold
 from tasks.scoring.protocols import CorpusTitles, sample_rows
 
-MAX_HELD_OUT = 5_000  # held-out titles used to fit a calibration
-MIN_HELD_OUT = 50  # held-out titles needed to estimate the precision
+MAX_HELD_OUT = 5_000  # maximum number of held-out titles for calibrations; a larger number is sampled
+MIN_HELD_OUT = 50  # minimum number of held-out titles for calibrations
 FOLDS = 5  # folds of cross-fitting
-MIN_GROUP_TITLES = 200  # held-out titles for a separate calibration of a language
-PRECISION_TARGETS = (0.8, 0.9)  # requested precisions at which coverage is measured
-BINS = 10  # bins of equal size for the calibration error and the reliability plot
+MIN_GROUP_TITLES = 200  # minimum number of held-out titles for a separate calibration of a language
+PRECISION_TARGETS = (0.8, 0.9)  # requested precisions for which coverage is measured
+BINS = 10  # number of bins of equal size for the calibration error and the reliability plot
 
 
 class TooFewHeldOut(ValueError):
-    """Raised if there are too few held-out titles to fit a calibration."""
+    """Error: there are too few held-out titles to fit a calibration."""
 
 
 def held_out_votes(
@@ -46,12 +47,12 @@ def held_out_votes(
     vectors: Float32[np.ndarray, "titles dim"],
     support: Callable[[np.ndarray], np.ndarray],
 ) -> Votes:
-    """Finds the nearest training titles of a random sample of at most MAX_HELD_OUT held-out titles.
+    """Finds the nearest training titles of held-out titles, or of a sample if there are many held-out titles.
 
     Args:
         titles: All titles of the corpus.
         vectors: Vectors of the titles, with unit norm or zero.
-        support: Function that returns the support of each label for the titles with some row numbers.
+        support: Function that returns the support of each label for titles, from their row numbers.
     """
     queries = sample_rows(titles.held_out, MAX_HELD_OUT)
     training = titles.labelled("train")
@@ -62,26 +63,27 @@ def held_out_votes(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Increasing, piecewise linear function that maps the score of a title to its confidence."""
+    """Increasing, piecewise linear function that maps the score of a title's top label to its confidence."""
 
-    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles on which it was fitted
-    correct: Bool[np.ndarray, " titles"]  # whether the top label of each of these titles is correct
+    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles to which it was fitted
+    correct: Bool[np.ndarray, " titles"]  # whether the top labels of these titles are correct
     scores: Float[np.ndarray, " knots"]  # scores of the knots of the function, ascending
     probabilities: Float[np.ndarray, " knots"]  # confidence at each knot
 
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
-        """Fits an isotonic regression of ``correct`` (whether the top label is correct) on the scores."""
+        """Fits an isotonic regression to the scores of titles and whether their top labels are correct."""
         return Calibration(scores, correct, *fit_shares(scores, correct)[:2])
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
-        """Returns the probability that the top label of each title is correct; 0 for score 0 (no label)."""
+        """Computes the probability that the top label of each title is correct; 0 for a score of 0."""
         return np.where(scores > 0, np.interp(scores, self.scores, self.probabilities), 0.0)
 
     def score_threshold(self, minimum_precision: float) -> float:
-        """Returns the lowest score from which on held-out titles have the precision with 95 % confidence.
+        """Computes the threshold of the score at which the minimum precision is reached (precision.py).
 
-        If all titles together have this precision, returns the smallest positive float; if none, infinity.
+        It is the smallest positive float if all held-out titles together have this precision, and infinity if
+        no threshold reaches it.
         """
         threshold = lowest_threshold(self.fit_scores, self.correct, minimum_precision)
         lowest_score = self.fit_scores[self.fit_scores > 0].min(initial=np.inf)
@@ -92,7 +94,7 @@ class Calibration:
 class Calibrations:
     """Calibrations of groups of titles (languages), and a calibration for titles of all other groups."""
 
-    overall: Calibration  # fitted on all titles, used for groups without a separate calibration
+    overall: Calibration  # fitted to all titles; used for groups without a separate calibration
     by_group: Mapping[str, Calibration]  # calibrations by language
 
     @staticmethod
@@ -101,7 +103,12 @@ class Calibrations:
         correct: Bool[np.ndarray, " titles"],
         groups: np.ndarray,
     ) -> "Calibrations":
-        """Fits calibrations by the scores, correctness and group (language) of the labels of held-out titles.
+        """Fits calibrations to the predictions for held-out titles.
+
+        Args:
+            scores: Score of the top label of each title.
+            correct: Whether the top label of each title is correct.
+            groups: Group (language) of each title.
 
         Raises:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
@@ -111,15 +118,17 @@ class Calibrations:
 
     @staticmethod
     def _fit(scores: np.ndarray, correct: np.ndarray, groups: np.ndarray) -> "Calibrations":
-        """Fits calibrations on any number of titles. The group "" gets no separate calibration."""
+        """Fits calibrations to any number of titles. The group "" gets no separate calibration."""
         rows_by_group = {str(name): groups == name for name in np.unique(groups) if name}
-        by_name = {name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()}
-        return Calibrations(Calibration.fit(scores, correct), by_name)
+        by_group = {
+            name: Calibration.fit(scores[rows], correct[rows]) for name, rows in rows_by_group.items()
+        }
+        return Calibrations(Calibration.fit(scores, correct), by_group)
 
     def confidence(
         self, scores: Float[np.ndarray, " titles"], groups: np.ndarray
     ) -> Float[np.ndarray, " titles"]:
-        """Returns the probability that the top label of each title is correct."""
+        """Computes the probability that the top label of each title is correct."""
         confidence = self.overall.confidence(scores)
         for name, calibration in self.by_group.items():
             confidence[groups == name] = calibration.confidence(scores[groups == name])
@@ -131,7 +140,7 @@ class Calibrations:
         groups: np.ndarray,
         minimum_precision: float,
     ) -> Bool[np.ndarray, " titles"]:
-        """Marks the titles whose label is predicted, so that each group reaches the minimum precision."""
+        """Marks the titles whose top label is accepted, so that each group reaches the minimum precision."""
         is_selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
             rows = groups == name
@@ -140,16 +149,19 @@ class Calibrations:
 
 
 def _pool_small_groups(groups: np.ndarray) -> np.ndarray:
-    """Replaces groups that have fewer than MIN_GROUP_TITLES titles by ''."""
-    names, group_ids, count = np.unique(groups, return_inverse=True, return_counts=True)
-    return np.where(count >= MIN_GROUP_TITLES, names, "")[group_ids]
+    """Replaces the names of groups that have fewer than MIN_GROUP_TITLES titles by "".
+
+    ``groups`` is the name of the group of each title.
+    """
+    names, group_ids, title_counts = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.where(title_counts >= MIN_GROUP_TITLES, names, "")[group_ids]
 
 
 def _check_count(held_out: int) -> None:
     """Raises TooFewHeldOut if there are fewer than MIN_HELD_OUT held-out titles."""
     if held_out < MIN_HELD_OUT:
         raise TooFewHeldOut(
-            f"{held_out} held-out titles have a category, {MIN_HELD_OUT} are needed to calibrate the "
+            f"{held_out} held-out titles have a category, but {MIN_HELD_OUT} are needed to calibrate the "
             "confidence of predictions; read more feeds or days"
         )
 
@@ -160,11 +172,11 @@ class HeldOutPredictions:
 
     scores: Float[np.ndarray, " titles"]  # score of the top label
     correct: Bool[np.ndarray, " titles"]  # whether the top label is correct
-    families: Int[np.ndarray, " titles"]  # number of the franchise; a franchise is in one of FOLDS folds
+    families: Int[np.ndarray, " titles"]  # number of the franchise; all titles of a franchise are in one fold
     groups: np.ndarray  # language
 
     def cross_fitted(self) -> Float[np.ndarray, " titles"]:
-        """Computes the confidence of each title with calibrations that were fitted without its fold.
+        """Computes the confidence of each title with calibrations that are fitted to the other folds.
 
         Raises:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
@@ -175,7 +187,7 @@ class HeldOutPredictions:
         return confidence
 
     def cross_selected(self, minimum_precision: float) -> Bool[np.ndarray, " titles"]:
-        """Marks the titles whose label is predicted, by thresholds that were computed without their fold.
+        """Marks the titles whose top label is accepted, by thresholds that are computed from the other folds.
 
         Raises:
             TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
@@ -187,7 +199,7 @@ class HeldOutPredictions:
 
     @cached_property
     def _folds(self) -> list[tuple[np.ndarray, Calibrations]]:
-        """List of (mask of the titles of a fold, calibrations fitted to the other titles), one per fold."""
+        """Folds as (mask of the titles of the fold, calibrations that are fitted to the other titles)."""
         _check_count(len(self.scores))
         fold = np.unique(self.families, return_inverse=True)[1] % FOLDS
         groups = _pool_small_groups(self.groups)
@@ -200,10 +212,15 @@ class HeldOutPredictions:
 def reliability(
     confidence: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]
 ) -> list[tuple[float, float, int]]:
-    """Divides titles by confidence into BINS bins. Returns mean confidence, accuracy and size of each."""
+    """Divides titles by confidence into BINS bins.
+
+    Returns:
+        (mean confidence, accuracy, number of titles) of each bin that has titles, by ascending confidence.
+    """
     bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
-    groups = (rows for rows in bins if len(rows))
-    return [(float(confidence[rows].mean()), float(correct[rows].mean()), len(rows)) for rows in groups]
+    return [
+        (float(confidence[rows].mean()), float(correct[rows].mean()), len(rows)) for rows in bins if len(rows)
+    ]
 
 
 def measure_confidence(
@@ -213,29 +230,31 @@ def measure_confidence(
 
     Returns:
         ``n``, the number of titles; ``brier_score``, the mean of (confidence − correct)²;
-        ``expected_calibration_error``, the mean absolute difference of confidence and precision over bins;
-        and for each requested precision, with keys such as ``asked_0.9``: the reached ``precision`` (None if
-        no title is assigned a label) and the ``coverage`` (share of titles that are assigned a label).
+        ``expected_calibration_error``, the mean absolute difference of confidence and accuracy over bins;
+        and for each requested precision, under a key such as ``asked_0.9``: the measured ``precision`` (None
+        if no label is accepted) and the ``coverage`` (share of titles whose top label is accepted).
 
     Raises:
         TooFewHeldOut: There are fewer than MIN_HELD_OUT titles.
     """
     confidence, correct = held_out.cross_fitted(), held_out.correct
     bins = reliability(confidence, correct)
-    errors = (abs(mean_confidence - accuracy) * count for mean_confidence, accuracy, count in bins)
-    calibration_error = sum(errors) / max(1, len(correct))
-    brier = float(((confidence - correct) ** 2).mean())
-    figures: dict[str, object] = {"n": len(correct), "brier_score": brier}
-    figures["expected_calibration_error"] = calibration_error
+    bin_errors = (abs(mean_confidence - accuracy) * count for mean_confidence, accuracy, count in bins)
+    figures: dict[str, object] = {
+        "n": len(correct),
+        "brier_score": float(((confidence - correct) ** 2).mean()),
+        "expected_calibration_error": sum(bin_errors) / max(1, len(correct)),
+    }
     for precision in precisions:
-        selection = held_out.cross_selected(precision)
-        reached_precision = float(correct[selection].mean()) if selection.any() else None
-        coverage = float(selection.mean())
-        figures[f"asked_{precision:g}"] = {"precision": reached_precision, "coverage": coverage}
+        is_accepted = held_out.cross_selected(precision)
+        figures[f"asked_{precision:g}"] = {
+            "precision": float(correct[is_accepted].mean()) if is_accepted.any() else None,
+            "coverage": float(is_accepted.mean()),
+        }
     return figures
 
 
 def contains_label(labels: Ragged, top_labels: Int[np.ndarray, " queries"]) -> Bool[np.ndarray, " queries"]:
-    """Returns whether row i of ``labels`` contains ``top_labels[i]``, for each i."""
+    """Returns whether the top label of each query is among the query's labels (a row of ``labels``)."""
     rows = labels.row_ids
     return np.bincount(rows, labels.values == top_labels[rows], minlength=len(labels)) > 0

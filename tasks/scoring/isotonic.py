@@ -1,4 +1,4 @@
-"""Fits isotonic regressions in NumPy, because SciPy is too large for the light installation."""
+"""Fits isotonic regressions with NumPy only, because the light installation has no SciPy."""
 
 import numpy as np
 
@@ -8,14 +8,15 @@ from storage.shapes import Float, Int
 def fit_shares(
     scores: Float[np.ndarray, " titles"], outcomes: np.ndarray
 ) -> tuple[Float[np.ndarray, " knots"], Float[np.ndarray, " knots"], Int[np.ndarray, " titles"]]:
-    """Fits an increasing function from the score to the share of positive outcomes.
+    """Fits an increasing function that maps a score to the share of positive outcomes at this score.
 
     Args:
         scores: Score of each title.
-        outcomes: 1 or True for a positive outcome, else 0.
+        outcomes: Outcome of each title: 1 or True if it is positive, else 0.
 
     Returns:
-        Distinct scores in ascending order (knots), the fitted share at each knot, and the knot of each title.
+        The distinct scores in ascending order (knots), the fitted share at each knot, and the index of each
+        title's knot.
     """
     knots, knot_ids, count = np.unique(scores, return_inverse=True, return_counts=True)
     shares = np.bincount(knot_ids, outcomes, len(knots)) / count
@@ -23,9 +24,10 @@ def fit_shares(
 
 
 def increasing_fit(values: Float[np.ndarray, " knots"], weights: np.ndarray) -> Float[np.ndarray, " knots"]:
-    """Returns the increasing sequence with the least weighted squared distance to ``values``.
+    """Returns the non-decreasing sequence with the least weighted squared distance to ``values``.
 
-    Pools adjacent violators: while a block has a smaller mean than the block before it, both are merged.
+    The method is to pool adjacent violators: while the mean of a block of values is not greater than the mean
+    of the block before it, the two blocks are merged.
 
     References:
         Barlow, Bartholomew, Bremner, Brunk. Statistical Inference under Order Restrictions. 1972.
@@ -34,9 +36,9 @@ def increasing_fit(values: Float[np.ndarray, " knots"], weights: np.ndarray) -> 
     for mean, weight in zip(values.tolist(), weights.tolist(), strict=True):
         length = 1
         while blocks and blocks[-1][0] >= mean:
-            other_mean, other_weight, other_length = blocks.pop()
-            mean = (mean * weight + other_mean * other_weight) / (weight + other_weight)
-            weight, length = weight + other_weight, length + other_length
+            previous_mean, previous_weight, previous_length = blocks.pop()
+            mean = (mean * weight + previous_mean * previous_weight) / (weight + previous_weight)
+            weight, length = weight + previous_weight, length + previous_length
         blocks.append((mean, weight, length))
     means, _, lengths = zip(*blocks, strict=True) if blocks else ((), (), ())
     return np.repeat(np.array(means), lengths)

@@ -1,14 +1,13 @@
 """Computes five metrics of predictors of categories (labels) from their predictions for held-out titles.
 
-- accuracy: share of titles whose top-ranked label is correct.
+- accuracy: share of titles whose top label is correct.
 - micro-F1: 2 tp / (2 tp + fp + fn) over all (title, label) pairs.
 - macro-F1: mean F1 over the labels of the scored titles.
-- precision at k: share of the k neighbours of a title that have one of its labels; 0 without neighbours, None
-  for predictors other than k-NN.
+- precision at k: share of the k neighbours of a title that have one of its labels, averaged over titles. It
+  is 0 for a title without neighbours, and None for predictors other than k-NN.
 - mrr: mean reciprocal rank, the mean of 1 / rank of the best-ranked correct label.
 
-All metrics are computed from sums over titles, so the bootstrap needs only the sums over each group of
-titles.
+All metrics are computed from sums over titles, so the bootstrap needs only the sums of each group of titles.
 """
 
 from dataclasses import dataclass, replace
@@ -30,14 +29,14 @@ class Judged:
     correct: Bool[np.ndarray, " queries"]  # whether the top label is correct
     reciprocal_rank: Float[np.ndarray, " queries"]  # 1 / rank of the best-ranked correct label
     precision_at_k: Float[np.ndarray, " queries"] | None  # None for predictors without neighbours
-    predicted: Bool[np.ndarray, "queries labels"]  # marks predicted labels
-    truth: Bool[np.ndarray, "queries labels"]  # marks true labels
+    predicted: Bool[np.ndarray, "queries labels"]  # whether each label is predicted
+    truth: Bool[np.ndarray, "queries labels"]  # whether each label is correct
 
     def __len__(self) -> int:
         return len(self.correct)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Returns the selected queries; ``rows`` are indices or a mask."""
+        """Selects queries by ``rows``: indices or a mask."""
         columns = {name: column if column is None else column[rows] for name, column in vars(self).items()}
         return replace(self, **columns)
 
@@ -46,14 +45,16 @@ def judge(predictions: Predictions, labels: Ragged, training_labels: Ragged) -> 
     """Compares predictions with the true labels of the queries.
 
     Args:
-        predictions: Predictions for the queries; their ``neighbours`` are rows of ``training_labels``.
-        labels: True label ids of each query, at least one.
+        predictions: Predictions for the queries; ``neighbours`` are row numbers of ``training_labels``.
+        labels: True label ids of the queries, at least one per query.
         training_labels: Label ids of each training title.
     """
     if len(predictions) != len(labels):
-        raise ValueError(f"{len(predictions)} predictions for {len(labels)} titles")
+        raise ValueError(
+            f"{len(predictions)} predictions for {len(labels)} titles; pass one prediction per title"
+        )
     if len(unlabelled_rows := np.flatnonzero(labels.lengths == 0)):
-        raise ValueError(f"query {unlabelled_rows[0]} holds no label; only labelled titles can be scored")
+        raise ValueError(f"query {unlabelled_rows[0]} has no label; pass only titles that have labels")
     label_count = predictions.ranks.shape[1]
     truth = labels.multi_hot(label_count)
     first_rank = np.where(truth, predictions.ranks, label_count + 1).min(axis=1, initial=label_count + 1)
@@ -67,24 +68,24 @@ def neighbour_precision(
     truth: Bool[np.ndarray, "queries labels"],
     training_labels: Ragged,
 ) -> Float[np.ndarray, " queries"]:
-    """Computes for each query the share of its neighbours that have one of its labels.
+    """Computes for each query the share of the neighbours that have a label of the query.
 
     Args:
-        neighbours: Neighbours of each query as rows of ``training_labels``; -1 stands for no neighbour.
+        neighbours: Neighbours of each query as row numbers of ``training_labels``; -1: no neighbour.
         truth: Marks the true labels of each query.
         training_labels: Label ids of each training title.
     """
     rows, columns = np.nonzero(neighbours >= 0)
     neighbour_labels = training_labels.take(neighbours[rows, columns])
-    entries = neighbour_labels.row_ids  # number of the neighbour of each pair (neighbour, label)
-    is_shared = truth[rows[entries], neighbour_labels.values]
-    is_match = np.bincount(entries, weights=is_shared, minlength=len(rows)) > 0
+    neighbour_ids = neighbour_labels.row_ids  # of each pair (neighbour, label)
+    is_shared = truth[rows[neighbour_ids], neighbour_labels.values]
+    is_match = np.bincount(neighbour_ids, weights=is_shared, minlength=len(rows)) > 0
     matches = np.bincount(rows, weights=is_match, minlength=len(neighbours))
     return matches / np.maximum((neighbours >= 0).sum(axis=1), 1)
 
 
 def measure(judged: Judged) -> dict[str, float | None]:
-    """Computes the five METRICS over all queries; each metric is None if there are no queries."""
+    """Computes the METRICS over all queries; they are None if there are no queries."""
     if not len(judged):
         return dict.fromkeys(METRICS)
     one_group = np.zeros(len(judged), dtype=np.int64)
@@ -95,7 +96,7 @@ def measure(judged: Judged) -> dict[str, float | None]:
 def measure_weighted(
     judged: Judged, groups: Int[np.ndarray, " queries"], counts: Float[np.ndarray, "resamples groups"]
 ) -> dict[str, np.ndarray | None]:
-    """Computes the five METRICS of each bootstrap resample.
+    """Computes the METRICS of each bootstrap resample.
 
     Args:
         judged: Predictions compared with the true labels.
@@ -105,9 +106,10 @@ def measure_weighted(
     from scipy import sparse
 
     shape, columns = (counts.shape[1], len(judged)), np.arange(len(judged))
+    # (groups, queries), 1 if the query is in the group
     members = sparse.csr_array((np.ones(len(judged), np.float32), (groups, columns)), shape=shape)
     counts64 = counts.astype(np.float64)
-    size = counts64 @ members.sum(axis=1)
+    size = counts64 @ members.sum(axis=1)  # number of queries of each resample
 
     def mean(values: np.ndarray | None) -> np.ndarray | None:
         return None if values is None else counts64 @ (members @ values) / size

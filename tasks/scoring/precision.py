@@ -1,9 +1,9 @@
-"""Chooses score thresholds from which on predictions have a precision with 95 % confidence.
+"""Computes score thresholds above which predictions reach a requested precision with 95 % confidence.
 
-The precision of the titles with at least a score is too low with confidence if so many correct predictions
-would be unlikely at the requested precision p: the lower bound of Clopper and Pearson for k correct of n
-predictions is at least p exactly if P(X ≥ k) ≤ RISK for X ~ Binomial(n, p). This module needs no SciPy, which
-is not in the light installation.
+Let k of the n predictions above a threshold be correct. They reach the precision p with this confidence if
+the lower bound of Clopper and Pearson is at least p. This is the case exactly if k or more correct
+predictions would be unlikely at the precision p: P(X ≥ k) ≤ RISK for X ~ Binomial(n, p). This module needs no
+SciPy, which is not in the light installation.
 
 References:
     Clopper, Pearson. The use of confidence or fiducial limits illustrated in the case of the binomial.
@@ -16,37 +16,39 @@ import numpy as np
 
 from storage.shapes import Bool, Float
 
-RISK = 0.05  # probability that the precision is below the requested one
+RISK = 0.05  # probability that the precision is lower than requested
 
 
 def lowest_threshold(
     scores: Float[np.ndarray, " titles"],
     correct: Bool[np.ndarray, " titles"],
     minimum_precision: float,
-    risk: float = RISK,
 ) -> float:
-    """Returns the lowest positive score from which on the precision reaches the minimum; infinity if none.
+    """Computes the lowest threshold at which predictions reach the minimum precision.
 
     Args:
-        scores: Score of the prediction of each held-out title.
+        scores: Score of the prediction for each held-out title.
         correct: Whether the prediction is correct.
         minimum_precision: Requested precision.
-        risk: Probability that the precision is lower.
+
+    Returns:
+        The lowest positive score such that the predictions with at least this score reach the precision;
+        infinity if there is no such score.
     """
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
     is_last = np.append(descending[1:] < descending[:-1], True)[: len(scores)]  # of equal scores
-    is_sufficient = reaches_precision(correct[order], minimum_precision, risk) & is_last & (descending > 0)
-    return float(descending[is_sufficient].min(initial=np.inf))
+    is_reached = reaches_precision(correct[order], minimum_precision)
+    return float(descending[is_reached & is_last & (descending > 0)].min(initial=np.inf))
 
 
 def reaches_precision(
     correct: Bool[np.ndarray, " titles"], precision: float, risk: float = RISK
 ) -> Bool[np.ndarray, " titles"]:
-    """Returns for n = 1, 2, … whether the first n predictions have the precision with confidence 1 − risk.
+    """Returns for n = 1, 2, … whether the first n predictions reach the precision with confidence 1 − risk.
 
-    The tail P(X ≥ k) for n + 1 predictions follows from that for n: another prediction adds p P(X = k − 1);
-    another correct one, which increments k, subtracts P(X = k).
+    The tail P(X ≥ k) for n + 1 predictions is computed from the tail for n predictions: each prediction adds
+    p P(X = k − 1). If it is correct, k grows by 1, which subtracts P(X = k).
     """
     is_reached = np.full(len(correct), precision <= 0)
     if not 0 < precision < 1:

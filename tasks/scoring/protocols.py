@@ -1,7 +1,7 @@
-"""Builds held-out sets of titles, and scores predictions of their categories (labels).
+"""Defines the held-out sets of titles, and scores predictions of the categories (labels) of their titles.
 
 A protocol is the name of a held-out set. Only titles with labels are scored, and only training titles with
-labels vote. A score that cannot be computed is ``{"n": 0, "reason": "…"}``.
+labels vote. Scores that cannot be computed are replaced by ``{"n": 0, "reason": "…"}``.
 """
 
 import itertools
@@ -27,15 +27,17 @@ PROTOCOLS = {  # held-out sets, with the names that reports and plots show
     "unseen_show": "unseen franchises",
     "next_period": "next period",
 }
-# Maximum numbers of scored titles per held-out set, and of training titles that vote and that baselines are
-# fitted on. Larger sets are sampled, identically for all predictors: scoring a million titles takes hours.
+# Maximum numbers of titles of a held-out set that are scored, and of training titles that vote and to which
+# baselines are fitted. Of a larger set, all predictors use the same sample: a million titles take hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
-NO_REASONS: Mapping[str, str] = {}
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 
 
 def sample_rows(rows: Int[np.ndarray, " any"], limit: int) -> Int[np.ndarray, " sample"]:
-    """Returns the rows, or a random sample of ``limit`` rows if there are more, ascending. Reproducible."""
+    """Returns all rows or, if there are more than ``limit``, a sample of ``limit`` rows in ascending order.
+
+    The sample is random, but equal calls return equal samples.
+    """
     if len(rows) <= limit:
         return rows
     return np.sort(np.random.default_rng(0).choice(rows, limit, replace=False))
@@ -45,25 +47,26 @@ def sample_rows(rows: Int[np.ndarray, " any"], limit: int) -> Int[np.ndarray, " 
 class CorpusTitles:
     """All titles of a corpus, placeholders included; every array has one entry per title."""
 
-    split: np.ndarray  # name of the set of each title: "train", one of PROTOCOLS, or a set that is not scored
+    split: np.ndarray  # name of the split of each title: "train", one of PROTOCOLS, "placeholder", …
     labels: Ragged  # label ids of each title, from 0 to label_count (exclusive)
     label_count: int  # number of label ids
     family: np.ndarray  # number of the first content word; the bootstrap resamples families (franchises)
     oov: np.ndarray  # bool, whether the title has a word that no training title contains
-    rare: np.ndarray  # bool, whether the title has categories, but none that enough training titles have
+    rare: np.ndarray  # bool, whether all categories of the title are too rare to be labels
 
     @staticmethod
     def from_corpus(corpus: OpenCorpus) -> "CorpusTitles":
-        """Returns the titles of an open Corpus."""
+        """Creates the titles from an open Corpus."""
         columns = {name: getattr(corpus, name) for name in ("labels", "family", "oov", "rare")}
         return CorpusTitles(
             split=np.array(SPLITS)[corpus.split], label_count=len(corpus.label_names), **columns
         )
 
     def labelled(self, split: str) -> np.ndarray:
-        """Returns the rows of the titles of a split that have labels, or a sample of them, ascending.
+        """Returns the row numbers, ascending, of the labelled titles of a split.
 
-        The sample has MAX_TRAINING titles for the split "train" and MAX_SCORED titles for held-out sets.
+        If the split "train" has more than MAX_TRAINING labelled titles, or a held-out set more than
+        MAX_SCORED, a sample of this size is returned.
         """
         rows = np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
         limit = MAX_TRAINING if split == "train" else MAX_SCORED
@@ -71,12 +74,12 @@ class CorpusTitles:
 
     @property
     def held_out(self) -> np.ndarray:
-        """Rows of the held-out titles that have categories, ascending, including rare categories."""
+        """Row numbers, ascending, of all held-out titles that have labels or rare categories."""
         return np.flatnonzero(np.isin(self.split, [*PROTOCOLS]) & ((self.labels.lengths > 0) | self.rare))
 
     @property
     def used_rows(self) -> np.ndarray:
-        """Rows of all training and held-out titles that scoring uses, ascending."""
+        """Row numbers, ascending, of the training and held-out titles that are used for scores."""
         return np.sort(np.concatenate([self.labelled(split) for split in ("train", *PROTOCOLS)]))
 
     def take(self, rows: np.ndarray) -> "CorpusTitles":
@@ -88,17 +91,19 @@ class CorpusTitles:
 class Resamples(NamedTuple):
     """Bootstrap resamples of the queries (titles) of a held-out set."""
 
-    groups: np.ndarray  # int64 (queries,), group of each query, from 0
+    groups: np.ndarray  # int64 (queries,), group number of each query
     counts: np.ndarray  # float32 (resamples, groups), how often each resample contains each group
 
     @staticmethod
     def draw(groups: np.ndarray, resamples: int, rng: np.random.Generator) -> "Resamples":
-        """Draws bootstrap resamples of groups of queries; ``groups`` has the group number of each query."""
-        numbered = number_groups(groups)
-        return Resamples(numbered, draw_groups(count_groups(numbered), resamples if len(groups) else 0, rng))
+        """Draws bootstrap resamples. Queries with equal values in ``groups`` are in the same group."""
+        group_numbers = number_groups(groups)
+        return Resamples(
+            group_numbers, draw_groups(count_groups(group_numbers), resamples if len(groups) else 0, rng)
+        )
 
     def score(self, judged: Judged) -> dict[str, object]:
-        """Computes the metrics of a predictor and their 95 % intervals, in the format of scores.json."""
+        """Computes the metrics of a predictor and their 95 % intervals (key ``ci95``), as in scores.json."""
         return {**measure(judged), "ci95": intervals(judged, *self)}
 
 
@@ -107,17 +112,17 @@ class HeldOut(NamedTuple):
 
     form: str  # input of the predictors, one of FORMS
     protocol: str  # name of the held-out set, one of PROTOCOLS
-    reason: str  # why there are no queries; "" if there are some
-    queries: np.ndarray  # rows of the titles with labels, ascending
+    reason: str  # why there are no queries; "" if there are queries
+    queries: np.ndarray  # row numbers of the titles with labels, ascending
     resamples: Resamples  # bootstrap resamples of all queries
     is_oov: np.ndarray  # bool (queries,), whether the title has a word that no training title contains
     oov_resamples: Resamples  # bootstrap resamples of the queries with ``is_oov``
 
 
 def held_out_sets(
-    titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str] = NO_REASONS
+    titles: CorpusTitles, resamples: int, rng: np.random.Generator, reasons: Mapping[str, str]
 ) -> Iterator[HeldOut]:
-    """Yields each held-out set, once for titles alone and once for titles with airing context (FORMS).
+    """Yields each held-out set twice: for titles alone, and for titles with airing context (FORMS).
 
     The order is fixed, so that the seed of ``rng`` determines all resamples.
 
@@ -125,23 +130,23 @@ def held_out_sets(
         titles: All titles of the corpus.
         resamples: Number of bootstrap resamples.
         rng: Random generator of the bootstrap.
-        reasons: Name of a form or protocol without titles -> why it has none.
+        reasons: Why a form or protocol has no titles, by name of the form or protocol.
     """
     has_training = len(titles.labelled("train")) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
         queries = titles.labelled(protocol)
-        form_reason = reasons.get(form) or ("" if has_training else "no training title holds a label")
-        empty_reason = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} holds a label")
+        form_reason = reasons.get(form) or ("" if has_training else "no training title has a label")
+        empty_reason = "" if len(queries) else reasons.get(protocol, f"no title of {protocol} has a label")
         queries = queries[: 0 if form_reason else None]
-        groups, is_oov = titles.family[queries], titles.oov[queries]
-        resampled = (Resamples.draw(ids, resamples, rng) for ids in (groups, groups[is_oov]))
-        yield HeldOut(
-            form, protocol, form_reason or empty_reason, queries, next(resampled), is_oov, next(resampled)
-        )
+        families, is_oov = titles.family[queries], titles.oov[queries]
+        all_resamples = Resamples.draw(families, resamples, rng)
+        oov_resamples = Resamples.draw(families[is_oov], resamples, rng)
+        reason = form_reason or empty_reason
+        yield HeldOut(form, protocol, reason, queries, all_resamples, is_oov, oov_resamples)
 
 
 class ProtocolScores(NamedTuple):
-    """Scores of all predictors, and results of k-NN and predictor for each held-out title."""
+    """Scores of all predictors, and the results of k-NN and of the predictor for each held-out title."""
 
     protocols: dict[str, dict[str, dict[str, object]]]  # scores by protocol and form, for scores.json
     rows: dict[str, np.ndarray]  # columns of queries.parquet, with one row per held-out title and form
@@ -155,22 +160,22 @@ def score_title_vectors(
     sets: Iterable[HeldOut],
     k: int,
 ) -> ProtocolScores:
-    """Scores the predictor and the k-NN vote on every held-out set, and adds the scores of the baselines.
+    """Scores the predictor and the k-NN on every held-out set, and adds the scores of the baselines.
 
     Args:
         titles: All titles of the corpus.
         vectors: Vectors of all titles by form.
-        support: Function that returns the support of each label by the linear part (tasks/predictor), from
-            the row numbers of titles and the form.
-        baselines: Scores of the baselines by (form, protocol).
+        support: Function that returns the support of each label (tasks/predictor) for titles, from their row
+            numbers and the form.
+        baselines: Scores of the baselines by (form, protocol) and name of the baseline.
         sets: Held-out sets.
         k: Number of neighbours that vote.
     """
     protocols: dict[str, dict[str, dict[str, object]]] = {protocol: {} for protocol in PROTOCOLS}
-    no_rows = np.zeros(0, dtype=np.int64)
-    no_queries = Judged(no_rows > 0, no_rows / 1, no_rows / 1, np.zeros((0, 0), bool), np.zeros((0, 0), bool))
-    # fixes the column types if nothing is scored
-    rows = [_query_rows("", "", no_rows, no_rows, no_queries, no_queries)]
+    no_ids, no_labels = np.zeros(0, dtype=np.int64), np.zeros((0, 0), bool)
+    no_queries = Judged(no_ids > 0, no_ids / 1, no_ids / 1, no_labels, no_labels)
+    # An empty table defines the types of the columns, in case that no title is scored.
+    tables = [_query_columns("", "", no_ids, no_ids, no_queries, no_queries)]
     training = titles.labelled("train")
     training_labels = titles.labels.take(training)
     frequency = np.bincount(training_labels.values, minlength=titles.label_count)
@@ -178,37 +183,40 @@ def score_title_vectors(
         if held_out.reason:
             protocols[held_out.protocol][held_out.form] = {"n": 0, "reason": held_out.reason}
             continue
-        in_form, queries = vectors[held_out.form], held_out.queries
+        form_vectors, queries = vectors[held_out.form], held_out.queries
         truth = titles.labels.take(queries)
-        neighbours, cosines = top_neighbours(in_form[queries], in_form[training], k)
+        neighbours, cosines = top_neighbours(form_vectors[queries], form_vectors[training], k)
         knn = judge(vote(neighbours, cosines, training_labels, frequency), truth, training_labels)
         query_support = support(queries, held_out.form)
         predictions = predict(neighbours, cosines, training_labels, frequency, query_support)
         predictor = judge(predictions, truth, training_labels)
-        unseen: dict[str, object] = {"n": 0, "reason": NO_UNSEEN_REASON}
+        oov_scores: dict[str, object] = {"n": 0, "reason": NO_UNSEEN_REASON}
         if held_out.is_oov.any():
-            unseen = held_out.oov_resamples.score(knn.take(held_out.is_oov))
-            unseen["n"] = int(held_out.is_oov.sum())
-        scores: dict[str, object] = {"predictor": held_out.resamples.score(predictor)}
-        scores |= {"knn": held_out.resamples.score(knn), "knn_oov": unseen}
-        scores |= baselines[held_out.form, held_out.protocol]
-        protocols[held_out.protocol][held_out.form] = {**scores, "n": len(knn)}
-        groups = titles.family[held_out.queries]
-        rows.append(_query_rows(held_out.form, held_out.protocol, queries, groups, knn, predictor))
-    columns = {name: np.concatenate([part[name] for part in rows]) for name in rows[0]}
+            oov_scores = held_out.oov_resamples.score(knn.take(held_out.is_oov))
+            oov_scores["n"] = int(held_out.is_oov.sum())
+        protocols[held_out.protocol][held_out.form] = {
+            "predictor": held_out.resamples.score(predictor),
+            "knn": held_out.resamples.score(knn),
+            "knn_oov": oov_scores,
+            **baselines[held_out.form, held_out.protocol],
+            "n": len(knn),
+        }
+        families = titles.family[queries]
+        tables.append(_query_columns(held_out.form, held_out.protocol, queries, families, knn, predictor))
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     return ProtocolScores(protocols, columns)
 
 
 def judge_knn(
     titles: CorpusTitles, vectors: np.ndarray, queries: np.ndarray, training: np.ndarray, k: int
 ) -> Judged:
-    """Predicts the labels of held-out titles by k-NN and compares them with the true labels.
+    """Predicts the labels of held-out titles by k-NN, and compares them with the true labels.
 
     Args:
         titles: All titles of the corpus.
         vectors: Vectors of the titles, with unit norm or zero.
-        queries: Rows of the held-out titles, which have labels.
-        training: Rows of the training titles that vote, which have labels.
+        queries: Row numbers of the held-out titles, which must have labels.
+        training: Row numbers of the training titles that vote, which must have labels.
         k: Number of neighbours that vote.
     """
     training_labels = titles.labels.take(training)
@@ -219,7 +227,7 @@ def judge_knn(
 
 def predict_labels(
     queries: Float32[np.ndarray, "queries dim"],
-    base: Float32[np.ndarray, "titles dim"],
+    training: Float32[np.ndarray, "titles dim"],
     labels: Ragged,
     frequency: Int[np.ndarray, " labels"],
     k: int = 10,
@@ -227,28 +235,34 @@ def predict_labels(
     """Predicts labels by the vote of the k nearest training titles.
 
     Args:
-        queries: Vectors of the titles to label, with unit norm or zero; a zero vector has no neighbours and
-            gets the most frequent label.
-        base: Vectors of the training titles, with unit norm or zero.
+        queries: Vectors of the titles to label, with unit norm or zero. A title with a zero vector has no
+            neighbours and gets the most frequent label.
+        training: Vectors of the training titles, with unit norm or zero.
         labels: Label ids of the training titles.
-        frequency: Number of training titles by label, which orders labels with equal votes.
+        frequency: Number of training titles with each label; of labels with equal votes, the more frequent
+            label is ranked first.
         k: Number of neighbours that vote.
     """
-    if len(base) != len(labels):
-        raise ValueError(f"{len(base)} training vectors for {len(labels)} rows of labels; give one per row")
-    neighbours, cosines = top_neighbours(queries, base, k)
+    if len(training) != len(labels):
+        raise ValueError(
+            f"{len(training)} training vectors for {len(labels)} rows of labels; pass one vector per row"
+        )
+    neighbours, cosines = top_neighbours(queries, training, k)
     return vote(neighbours, cosines, labels, frequency)
 
 
-def _query_rows(
-    form: str, protocol: str, title_ids: np.ndarray, groups: np.ndarray, judged: Judged, predictor: Judged
+def _query_columns(
+    form: str, protocol: str, title_ids: np.ndarray, families: np.ndarray, knn: Judged, predictor: Judged
 ) -> dict[str, np.ndarray]:
     """Returns the columns of queries.parquet for one held-out set.
 
-    ``form`` is title_only or title_context. ``judged`` are the results of k-NN, ``predictor`` those of the
-    predictor (tasks/predictor).
+    ``knn`` and ``predictor`` are the results of the k-NN and of the predictor for the same titles.
     """
-    constants = {"form": np.full(len(judged), form), "protocol": np.full(len(judged), protocol)}
-    measures = {name: getattr(judged, name) for name in ("correct", "precision_at_k", "reciprocal_rank")}
-    measures["predictor_correct"] = predictor.correct
-    return {**constants, "title_id": title_ids.astype(np.int64), "group": groups.astype(np.int64), **measures}
+    return {
+        "form": np.full(len(knn), form),
+        "protocol": np.full(len(knn), protocol),
+        "title_id": title_ids.astype(np.int64),
+        "group": families.astype(np.int64),
+        **{name: getattr(knn, name) for name in ("correct", "precision_at_k", "reciprocal_rank")},
+        "predictor_correct": predictor.correct,
+    }

@@ -35,7 +35,9 @@ def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
     chosen = AblationSettings(blocks=("n-grams", "scaling", "clusterer"), seeds=2, folds=3)
     plan = plan_ablation(LAPTOP, chosen)
     assert [block.name for block in plan.blocks] == ["n-grams", "scaling", "clusterer"]
-    found = plan.gather(TrialPredictions(path=trial.learning.name, digest="") for trial in plan.trials)
+    found = plan.group_predictions(
+        TrialPredictions(path=trial.learning.name, digest="") for trial in plan.trials
+    )
     assert list(found) == ["preset", "preset clusters", "n-grams", "scaling", "clusterer"]
     assert [[own.path for own in fold] for fold in found["n-grams"]] == [
         [f"n-grams {fold}/{seed}" for seed in (1, 2)] for fold in (1, 2, 3)
@@ -53,7 +55,9 @@ def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
 def test_blocks_that_do_not_apply_are_left_out_but_named_changes_are_checked():
     bare = override(LAPTOP, ["train.encoder.hour=0", "train.objective=leave_one_out_softmax"])
     plan = plan_ablation(bare, AblationSettings(blocks=("hour", "temperature", "edge")))
-    assert plan.left_out == ["hour", "temperature"] and [block.name for block in plan.blocks] == ["edge"]
+    assert plan.ineffective_blocks == ["hour", "temperature"] and [block.name for block in plan.blocks] == [
+        "edge"
+    ]
     with pytest.raises(SettingError, match="no_such"):
         plan_ablation(LAPTOP, AblationSettings(blocks=("train.no_such=1",)))
 

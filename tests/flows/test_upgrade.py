@@ -88,7 +88,7 @@ def test_a_home_of_an_earlier_version_answers_and_goes_on(
     home, guide = upgrade
     read_everything(read)
     refused = read("enrich", str(guide), str(tmp_path / "filled.xml.gz"), code=2)
-    assert "an older version made the champion model" in refused and "guidespace nightly" in refused
+    assert "the champion model was made by an older version" in refused and "guidespace nightly" in refused
 
     with serving(home, tmp_path / "serve.log") as (url, _, log):
         assert nearest(url) == ("1", NEIGHBOUR)

@@ -1,8 +1,9 @@
 """Stage trial: trains on a Corpus with the settings of one trial, and predicts the held-out titles.
 
-Only the TrialPredictions are published. Checkpoint, encoder and vectors (60 MB on a national guide) are
-written to a temporary home. This file must not import the plan of the ablation (tasks/ablate/plan.py),
-because its imports are in the cache key, and a new block must not invalidate the results of old trials.
+Only the predictions are published (TrialPredictions). Checkpoint, encoder and vectors, which take 60 MB for a
+national guide, are written to a temporary home. This file must not import the plan of the ablation
+(tasks/ablate/plan.py): the cache key of a trial contains the code of all imports, and a new block must not
+invalidate the results of other trials.
 """
 
 import tempfile
@@ -32,8 +33,7 @@ from tasks.embed.corpus import embed_corpus
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.pool import Submit
 from tasks.scoring.agreement import b_cubed_per_title, noise_as_singletons, reference_labels
-from tasks.scoring.folds import ScoresByCell as TitleAnswers
-from tasks.scoring.folds import TitleScores, predict_held_out
+from tasks.scoring.folds import ScoresByCell, TitleScores, predict_held_out
 from tasks.scoring.protocols import CorpusTitles
 from tasks.train.settings import TrainSettings
 from tasks.train.task import train
@@ -43,9 +43,10 @@ STAGE = Stage(TrialPredictions, __file__, "trial")
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
-    """Settings of a trial except for those of its corpus; ``name`` is not part of the cache key."""
+    """Settings of a trial, without the settings of its corpus."""
 
-    name: str = field(metadata={"keyed": False})  # block, fold and seed, such as "n-grams 2/3"
+    # block, fold and seed, such as "n-grams 2/3"; not part of the cache key
+    name: str = field(metadata={"keyed": False})
     train: TrainSettings
     augment: AugmentSettings
     cluster: ClusterSettings | None  # None: the trial is scored by categories, not by clusters
@@ -56,7 +57,7 @@ class Learning:
 def measure(
     home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning, submit: Submit
 ) -> TrialPredictions:
-    """Runs a trial in another process (by ``submit``), and publishes its predictions."""
+    """Runs a trial in a pool of processes (``submit``), and publishes its predictions."""
     predictions = submit(run_trial, home, vocabulary, corpus, learning).result()
     with STAGE.publish(home, vocabulary, corpus, learning) as draft:
         write_answers(draft.folder, predictions)
@@ -64,13 +65,13 @@ def measure(
     return draft.artifact
 
 
-def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning) -> TitleAnswers:
-    """Trains, embeds the corpus and predicts its held-out titles, in a process without Prefect."""
+def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learning) -> ScoresByCell:
+    """Trains a model, embeds the corpus and predicts its held-out titles, in a process without Prefect."""
     workspace = Workspace(home)
     folder = workspace.folder(corpus)
     corpus_files = open_corpus(folder)
     family = hashes(texts_of(folder / "titles.parquet", "family"), "family")
-    # one thread, because each core has a process
+    # Each trial uses one thread, because the pool has one process per core.
     with _temporary_home(workspace) as scratch, disable_run_logger(), threadpool_limits(1):
         checkpoint = train.fn(scratch, corpus, learning.train)
         encoder_files = augment.fn(
@@ -85,7 +86,7 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
         forms = {"title_only": np.concatenate([block.vectors for block in blocks])}
         if any(any(block.contexts) for block in blocks):
             forms["title_context"] = context_vectors
-        predictions: TitleAnswers = {}
+        predictions: ScoresByCell = {}
         for form, vectors in forms.items():
             predictions |= predict_held_out(titles, family, form, vectors, learning.k)
         return predictions
@@ -93,7 +94,7 @@ def run_trial(home: str, vocabulary: Vocabulary, corpus: Corpus, learning: Learn
 
 @contextmanager
 def _temporary_home(workspace: Workspace) -> Iterator[str]:
-    """Creates a temporary home that shares vocabularies and corpora with another home; yields its path."""
+    """Creates a temporary home that shares vocabularies and corpora with ``workspace``; yields its path."""
     with tempfile.TemporaryDirectory(prefix="guidespace-trial-") as name:
         (artifacts := Path(name) / "artifacts").mkdir()
         for kind in (Vocabulary, Corpus):
@@ -103,21 +104,21 @@ def _temporary_home(workspace: Workspace) -> Iterator[str]:
 
 
 def _score_clusters(
-    corpus: OpenCorpus, family: np.ndarray, points: np.ndarray, settings: ClusterSettings
-) -> TitleAnswers:
-    """Clusters the titles and computes the B-cubed F of each labelled title, with noise as singletons.
+    corpus: OpenCorpus, family: np.ndarray, vectors: np.ndarray, settings: ClusterSettings
+) -> ScoresByCell:
+    """Clusters the titles, and computes the B-cubed F of each labelled title.
 
-    Placeholder titles, which name no programme, are omitted.
+    Noise titles count as clusters of one title. Placeholder titles, which name no programme, are omitted.
     """
     titles = np.flatnonzero(corpus.split != PLACEHOLDER)
-    nearest = settings.search.open(points[titles]).nearest_to_each(settings.strategy.neighbours)
+    nearest = settings.search.open(vectors[titles]).nearest_to_each(settings.strategy.neighbours)
     seeds = range(settings.seed, settings.seed + settings.seeds)
-    clustering = cluster_with_seeds(settings.strategy, points[titles], Neighbours(*nearest), seeds).typical
+    clustering = cluster_with_seeds(settings.strategy, vectors[titles], Neighbours(*nearest), seeds).typical
     labels = corpus.labels.take(titles)
     reference = reference_labels(labels, len(corpus.label_names), corpus.split[titles] == TRAIN)
-    labelled = reference >= 0
-    clusters = noise_as_singletons(clustering.labels)[labelled]
-    precision, recall = b_cubed_per_title(clusters, reference[labelled])
+    is_labelled = reference >= 0
+    clusters = noise_as_singletons(clustering.labels)[is_labelled]
+    precision, recall = b_cubed_per_title(clusters, reference[is_labelled])
     f_score = 2 * precision * recall / (precision + recall)
-    rows = titles[labelled]
+    rows = titles[is_labelled]
     return {(CLUSTERS, CLUSTERS): TitleScores(f_score, None, family[rows], corpus.oov[rows])}

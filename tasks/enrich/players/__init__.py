@@ -1,4 +1,4 @@
-"""Players and recorders that read guides: which categories, elements and files each of them needs."""
+"""Strategies for players and recorders: the categories, elements and files that a player needs in a guide."""
 
 from typing import get_args
 

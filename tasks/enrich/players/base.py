@@ -1,10 +1,10 @@
-"""Defines the base class of player strategies, which select categories to add, and their input."""
+"""Defines the base class of player strategies, and the description of a programme from which they select."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-# What a player needs in addition to categories: episode numbers, an XML declaration, or a file that maps
-# categories to DVB genres. DVB means that the categories of the player are DVB genres.
+# Needs of players: episode numbers, an XML declaration, a file that maps categories to DVB genres, and
+# predictions of DVB genres (because the categories that the player knows are names of DVB genres).
 NUMBER, DECLARATION, GENRES, DVB = "episode-num", "XML declaration", "genres.xml", "genres of DVB"
 
 
@@ -13,7 +13,7 @@ class Programme:
     """Programme for which a player strategy selects categories.
 
     Attributes:
-        categories: Categories of the guide, or the predicted categories if the guide has none.
+        categories: Categories of the programme in the guide; if it has none, the categories to add.
         kinds: Kinds of the programme: film, series, news, sport, children, music.
         numbered: Whether the programme has an episode number, or gets one.
         genre: Name of the predicted DVB genre; "" if unknown.
@@ -26,12 +26,12 @@ class Programme:
 
 
 class PlayerRules:
-    """Base class of player strategies; by default, a player needs only categories."""
+    """Base class of player strategies. By default, a player needs only categories."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset()  # subset of NUMBER, DECLARATION, GENRES and DVB
 
     def names(self, programme: Programme) -> tuple[str, ...]:
-        """Returns the categories to add to a programme for this player."""
+        """Returns the names of the categories to add to a programme for this player."""
         raise NotImplementedError
 
     def excludes_number(self, category: str) -> bool:

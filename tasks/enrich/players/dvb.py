@@ -1,7 +1,7 @@
 """Determines the DVB genres of a programme (ETSI EN 300 468, table 29).
 
-``dvb_genres.csv`` has the id of each genre, and its names in the spelling of Tvheadend. ``../etsi.csv`` maps
-categories of guides to these names.
+``dvb_genres.csv`` has the id of each genre and its name at both levels, in the spelling of Tvheadend.
+``../etsi.csv`` maps categories of guides to these names.
 """
 
 import csv
@@ -12,8 +12,8 @@ from pathlib import Path
 from tasks.enrich.players.base import Programme
 from tasks.enrich.vocabulary import ETSI_TABLE, Names, Table, read_table
 
-IDS = Path(__file__).with_name("dvb_genres.csv")
-KINDS = {  # genre by kind of programme; a series can have any genre
+GENRES_TABLE = Path(__file__).with_name("dvb_genres.csv")
+GENRE_OF_KIND = {  # genre by kind of programme; a series can have any genre
     "film": "Movie / Drama",
     "news": "News / Current affairs",
     "sport": "Sports",
@@ -29,29 +29,28 @@ def genre_table() -> Table:
 
 
 @functools.cache
-def _ids() -> dict[Names, str]:
-    """Reads the ids of DVB genres by their names at both levels."""
-    with IDS.open(encoding="utf-8", newline="") as file:
+def _read_genre_ids() -> dict[Names, str]:
+    """Reads the ids of DVB genres. Returns them by (name at level 1, name at level 2)."""
+    with GENRES_TABLE.open(encoding="utf-8", newline="") as file:
         return {(row["level 1"], row["level 2"]): row["id"] for row in csv.DictReader(file)}
 
 
 def genre_names(programme: Programme) -> tuple[str, ...]:
-    """Returns the DVB genres of a programme's categories and kinds, or else its predicted genre."""
+    """Returns the names of the DVB genres of a programme.
+
+    These are the genres of its categories and kinds or, if there are none, its predicted genre.
+    """
     names = genre_table().of_categories(programme.categories)
-    of_kinds = (name for kind, name in KINDS.items() if kind in programme.kinds)
-    return tuple(dict.fromkeys((*names, *of_kinds))) or tuple(filter(None, (programme.genre,)))
+    names_of_kinds = (name for kind, name in GENRE_OF_KIND.items() if kind in programme.kinds)
+    return tuple(dict.fromkeys((*names, *names_of_kinds))) or tuple(filter(None, (programme.genre,)))
 
 
 def genre_ids(category: str) -> Iterator[tuple[str, str]]:
-    """Yields (text, id of its DVB genre) for each part of a category that has a genre.
+    """Yields (item, id of the item's DVB genre) for each item of a category such as "Drama, Crime".
 
-    The parts are the texts that Kodi looks up: it splits categories at commas and keeps the spaces.
+    Items without a genre are omitted. Like Kodi, this splits categories at commas and keeps the spaces.
     """
-    for piece in category.split(","):
-        if genre := _id(piece):
-            yield piece, genre
-
-
-def _id(category: str) -> str:
-    """Returns the id of the DVB genre of a category, or "" if it has none."""
-    return next((_ids().get(names, "") for names in genre_table().find(category.strip())), "")
+    for item in category.split(","):
+        genre_id = next(map(_read_genre_ids().get, genre_table().find_rows(item.strip())), None)
+        if genre_id:
+            yield item, genre_id

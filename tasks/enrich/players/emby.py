@@ -1,9 +1,9 @@
 """Selects categories for Emby by the rules in flags.py.
 
 References:
-    Emby wiki, Xml Tv: categories indicate types of programmes, and are configured in Emby.
+    Emby wiki, Xml Tv: categories indicate types of programmes; which categories do so is a setting of Emby.
     https://github.com/MediaBrowser/Wiki/wiki/Xml-Tv
-    Emby 3, the last version whose source is public, has the lists and the rules of Jellyfin.
+    Emby 3, the last version with public source code, has the same lists and rules as Jellyfin.
     https://github.com/MediaBrowser/Emby, ListingsProviderInfo and XmlTvListingsProvider
 """
 
@@ -15,6 +15,6 @@ from tasks.form import configurable
 
 @configurable
 class Emby(CategoryFlags):
-    """Strategy for Emby with the categories of its XMLTV provider."""
+    """Strategy for Emby: adds the categories that its XMLTV provider knows."""
 
     name: Literal["emby"] = "emby"

@@ -8,6 +8,6 @@ from tasks.form import configurable
 
 @configurable
 class Jellyfin(CategoryFlags):
-    """Strategy for Jellyfin with the categories of its XMLTV provider (class ListingsProviderInfo)."""
+    """Strategy for Jellyfin: adds the categories that its XMLTV provider knows (ListingsProviderInfo)."""
 
     name: Literal["jellyfin"] = "jellyfin"

@@ -1,8 +1,8 @@
 """Selects categories for Tvheadend, which recognizes the names of DVB genres.
 
 References:
-    https://github.com/tvheadend/tvheadend, src/epg.c: Tvheadend compares categories with the names, ignoring
-    case and spaces; other categories have no genre.
+    https://github.com/tvheadend/tvheadend, src/epg.c: Tvheadend compares categories with the names of DVB
+    genres, ignoring case and spaces. All other categories have no genre.
 """
 
 from typing import ClassVar, Literal

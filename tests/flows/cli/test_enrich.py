@@ -38,7 +38,12 @@ def test_a_guide_is_filled_and_all_else_is_as_it_was(night, gaps, tmp_path):
     written = gzip.decompress(out.read_bytes())
     added = re.compile(rb"\s*<category>[^<]*</category><!-- guidespace [0-9.]+ -->")
     assert added.sub(b"", written) == content and len(added.findall(written)) > 1000
-    words = "filled by prediction", "filled by the same show", "(minimum precision: 0.9)", f"The guide: {out}"
+    words = (
+        "filled by prediction",
+        "filled from the same show",
+        "(minimum precision: 0.9)",
+        f"The guide: {out}",
+    )
     for line in words:
         assert line in done.stdout
     match = re.search(r"held-out shows: precision ([0-9.]+), coverage ([0-9.]+)", done.stdout)
@@ -60,7 +65,7 @@ def test_a_dry_run_writes_nothing_and_shows_examples(night, gaps, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "lack an episode number" not in done.stdout
-    examples = done.stdout.split("Examples of predictions:\n")[1].splitlines()
+    examples = done.stdout.split("Examples of predictions (confidence, title, categories):\n")[1].splitlines()
     assert 0 < len(examples) <= 20 and all(re.match(r"  [01]\.\d\d  .+: .+", line) for line in examples)
     assert not list(tmp_path.iterdir())
 
@@ -73,7 +78,7 @@ def test_an_episode_gets_the_number_of_its_other_airing(night, tmp_path):
     file.write_text(f"<tv>{known}{unknown}{more}</tv>", encoding="utf-8")
     done = guidespace("enrich", file, out, "--home", night[0], "--episodes", "--min-precision", "1")
     assert done.returncode == 0, done.stderr
-    assert "1 programmes with a sub-title lack an episode number: 1 filled from" in done.stdout
+    assert "1 programmes with a sub-title lack an episode number; 1 of them got" in done.stdout
     assert out.read_text(encoding="utf-8").count(number) == 2
 
 
@@ -92,9 +97,9 @@ def test_a_damaged_guide_is_written_as_far_as_it_goes_and_said(night, gaps, tmp_
         (["nowhere.xml", "out.xml"], "no such file"),
         (["{guide}", "nowhere/out.xml"], "does not exist: create it"),
         (["{guide}", "out.xml", "--vocabulary", "nowhere.csv"], "expected own, etsi, or a CSV file"),
-        (["{guide}", "out.xml", "--min-precision", "90"], "more than 0, at most 1"),
-        (["{guide}", "out.xml", "--min-precision", "film=nan"], "more than 0, at most 1"),
-        (["{guide}", "out.xml", "--min-precision", "movie=0.99"], "no kind 'movie'; expected one of film"),
+        (["{guide}", "out.xml", "--min-precision", "90"], "above 0, at most 1"),
+        (["{guide}", "out.xml", "--min-precision", "film=nan"], "above 0, at most 1"),
+        (["{guide}", "out.xml", "--min-precision", "movie=0.99"], "unknown kind 'movie'; expected one of"),
         (["{guide}", "out.xml", "--min-precision", "film:0.99"], "or a kind and a number such as film=0.99"),
         (["{guide}", "out.xml", "--all"], "name another vocabulary"),
         (["{guide}", "out.xml", "--home", "{empty}"], "no home"),

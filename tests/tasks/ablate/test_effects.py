@@ -32,7 +32,7 @@ def test_a_block_that_helps_is_worth_the_difference_of_the_means():
     assert effect.overall.value == pytest.approx(0.3) and effect.overall.n == 2 * 3 * 200
     assert effect.figures[SHOWS].n == 2 * 2 * 200 and effect.pays is True
     assert effect.figures[OOV].n == 2 * 3 * 50
-    assert (effect.with_it, effect.without) == (pytest.approx(0.8), pytest.approx(0.5))
+    assert (effect.quality_with, effect.quality_without) == (pytest.approx(0.8), pytest.approx(0.5))
     said = "Character n-grams are worth .300 ± "
     assert describe_effect(effect).startswith(said) and "unseen franchises" in describe_effect(effect)
 
@@ -79,7 +79,7 @@ def test_a_block_that_moves_titles_between_splits_is_refused():
     other = [
         [{key: TitleScores(own.correct, None, own.family + 1, own.oov) for key, own in answers(0.5).items()}]
     ]
-    with pytest.raises(ValueError, match="other titles of unseen_title are held out without the block"):
+    with pytest.raises(ValueError, match="different titles of unseen_title are held out"):
         measure_effect(HOUR, folds(0.5), other)
 
 
@@ -124,7 +124,9 @@ def test_blocks_are_chosen_by_name_pattern_or_change():
     ]  # fmt: skip
     (own,) = choose_blocks(["train.optimizer=adam train.epochs=3"])
     assert own.changes == ("train.optimizer=adam", "train.epochs=3") and not own.is_of_clusters
-    with pytest.raises(UnknownBlock, match=r"no block is called 'ngrams'; known are word, .*or a change"):
+    with pytest.raises(
+        UnknownBlock, match=r"no block is called 'ngrams'; expected one of word, .*NAME=VALUE"
+    ):
         choose_blocks(["ngrams"])
 
 

@@ -94,7 +94,7 @@ def test_words_too_short_for_an_ngram_are_no_trouble():
 
 
 def test_no_word_is_refused():
-    with pytest.raises(ValueError, match="no trained word to distil n-grams from"):
+    with pytest.raises(ValueError, match="no trained words, to which n-gram rows"):
         Distilled().fit([], np.zeros((0, DIM), dtype=np.float32), np.zeros(0, dtype=np.int64))
 
 

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from tasks.enrich.errors import EnrichError
-from tasks.enrich.insertion import CATEGORY, find_insertion_point
+from tasks.enrich.insertion import CATEGORY_PREDECESSORS, find_insertion_point
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import open_source
 from tasks.enrich.survey import read_survey
@@ -86,7 +86,7 @@ FILES = {
 def test_all_other_bytes_are_copied(fill: Callable, name: str) -> None:
     content = FILES[name]
     written, report = fill(content, mark=True)
-    filled = sum(report.filled.values())
+    filled = sum(report.filled_by_source.values())
     assert filled >= 1, report
     codec = {"UTF-16": "utf-16-le", "UTF-16 big": "utf-16-be"}.get(name, "")
     plain = written.decode(codec).encode() if codec else written
@@ -130,7 +130,7 @@ def test_the_dtd_is_satisfied(fill: Callable, vocabulary: str) -> None:
     before = etree.fromstring(content)
     assert DTD.validate(before), DTD.error_log
     written, report = fill(content, vocabulary=vocabulary, mark=True, every=vocabulary == "etsi")
-    assert sum(report.filled.values()) + report.extended == (2 if vocabulary == "own" else 3)
+    assert sum(report.filled_by_source.values()) + report.extended == (2 if vocabulary == "own" else 3)
     after = etree.fromstring(written)
     assert DTD.validate(after), DTD.error_log
     assert len(after.findall(".//category")) > len(before.findall(".//category"))
@@ -152,7 +152,7 @@ def test_block_sizes_do_not_matter(size: int) -> None:
         assert frame.line == 1 + content.count(b"\n", 0, frame.offset)
         masked = hide_cdata(frame.content)
         for begin, end in find_programmes(frame.content):
-            place, _ = find_insertion_point(frame.content, masked, (begin, end), CATEGORY)
+            place, _ = find_insertion_point(frame.content, masked, (begin, end), CATEGORY_PREDECESSORS)
             places.append((frame.offset + begin, frame.offset + end, frame.offset + place))
     assert [content[begin : begin + 10] for begin, _, _ in places] == [b"<programme"] * 2
     assert all(content[:end].endswith(b"</programme>") for _, end, _ in places)
@@ -163,7 +163,7 @@ def test_a_programme_too_large_for_memory_is_copied(fill: Callable) -> None:
     large = programme("Large", f"<desc>{'x' * (5 << 20)}</desc>")
     content = guide(programme(BAKING), large, programme(BAKING)).encode()
     written, report = fill(content)
-    assert (report.programmes, sum(report.filled.values())) == (2, 2)
+    assert (report.programmes, sum(report.filled_by_source.values())) == (2, 2)
     assert ADDED.sub(b"", written) == content
 
 
@@ -180,7 +180,7 @@ def test_files_that_cannot_be_reproduced_are_refused(fill: Callable) -> None:
     odd = guide(programme(BAKING), head="").encode("utf-16-le") + b"\0\xd8<\0"
     with pytest.raises(EnrichError, match=r"not valid UTF-16-LE .* convert it to UTF-8 first"):
         fill(odd)
-    with pytest.raises(EnrichError, match="JSON lines; expected XMLTV"):
+    with pytest.raises(EnrichError, match="file of JSON lines; name an XMLTV file"):
         fill(b'{"channel": "one"}\n')
     with pytest.raises(FeedError, match="XML, but not XMLTV"):
         fill(b"<html></html>")

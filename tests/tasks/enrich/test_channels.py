@@ -23,7 +23,7 @@ def test_no_voter_shares_a_channel_with_the_held_out_title(model: Path) -> None:
 def test_titles_on_channels_without_labelled_titles_have_their_calibration(model: Path) -> None:
     opened = CategoryModel(model)
     predictor = opened.name_predictor(GuideVocabulary({}), 0)
-    assert predictor.channels is not predictor.shows
+    assert predictor.held_out_channels is not predictor.held_out_shows
     context = pq.read_table(model / "titles.parquet", columns=["context"])["context"].to_pylist()
     assert not opened._is_on_unlabelled_channels(context[int(opened.voters[0])])
     assert opened._is_on_unlabelled_channels(["channel:new.example", "hour:20"])
@@ -34,8 +34,8 @@ def test_titles_on_channels_without_labelled_titles_have_their_calibration(model
     on_unlabelled = neighbours._replace(on_unlabelled_channels=np.ones(2, dtype=bool))
     scores = predictor.predict_all(neighbours, languages)[1]
     for held_out, calibrated in (
-        (predictor.shows, neighbours),
-        (predictor.channels, on_unlabelled),
+        (predictor.held_out_shows, neighbours),
+        (predictor.held_out_channels, on_unlabelled),
     ):
         assert held_out.calibrations is not None
         confidence = held_out.calibrations.confidence(scores, languages)

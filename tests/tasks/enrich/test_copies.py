@@ -10,7 +10,7 @@ import pytest
 from storage.catalogue.feeds import read_status
 from storage.home.corrections import write_corrections
 from storage.home.workspace import Workspace
-from tasks.enrich.copies import Copies, EnrichedCopy
+from tasks.enrich.copies import CopyWriter, EnrichedCopy
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.task import fill
 from tasks.ingest.settings import IngestSettings
@@ -23,8 +23,8 @@ FIRST, SECOND = (f"<tv>{programme(title)}</tv>".encode() for title in (BAKING, N
 
 
 @pytest.fixture
-def copies(model: Path, tmp_path: Path) -> Copies:
-    return Copies(Workspace(tmp_path / "home").home, READING, EnrichOptions(), model)
+def copies(model: Path, tmp_path: Path) -> CopyWriter:
+    return CopyWriter(Workspace(tmp_path / "home").home, READING, EnrichOptions(), model)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def conditions(server: Server) -> list[str | None]:
     return [request.get("if-none-match") for request in server.requests]
 
 
-def test_an_unchanged_feed_is_neither_fetched_nor_filled_again(copies: Copies, server: Server) -> None:
+def test_an_unchanged_feed_is_neither_fetched_nor_filled_again(copies: CopyWriter, server: Server) -> None:
     (first,) = copies.update([server.url])
     (second,) = copies.update([server.url])
     assert not first.unchanged and second == replace(first, unchanged=True)
@@ -61,14 +61,14 @@ def test_an_unchanged_feed_is_neither_fetched_nor_filled_again(copies: Copies, s
     ],
 )
 def test_other_options_zones_or_corrections_renew_a_copy(
-    copies: Copies, server: Server, change: Callable[[Copies], Copies]
+    copies: CopyWriter, server: Server, change: Callable[[CopyWriter], CopyWriter]
 ) -> None:
     copies.update([server.url])
     (renewed,) = change(copies).update([server.url])
     assert not renewed.unchanged and conditions(server) == [None, None]
 
 
-def test_a_feed_that_fails_leaves_its_last_copy(copies: Copies, server: Server) -> None:
+def test_a_feed_that_fails_leaves_its_last_copy(copies: CopyWriter, server: Server) -> None:
     (first,) = copies.update([server.url])
     server.wanted, server.etag = {"X-Token": "x"}, '"2"'
     absent = str(copies.home / "missing.xml")
@@ -82,7 +82,7 @@ def test_a_feed_that_fails_leaves_its_last_copy(copies: Copies, server: Server) 
     assert failed.error.startswith(f"{server.url}: no such block") and failed.file == first.file
 
 
-def test_a_removed_or_damaged_state_fetches_again(copies: Copies, server: Server) -> None:
+def test_a_removed_or_damaged_state_fetches_again(copies: CopyWriter, server: Server) -> None:
     (first,) = copies.update([server.url])
     (state,) = copies.home.glob("enriched/*.json")
     for damage in ("{", "[]", '{"copies": [{}]}'):
@@ -94,11 +94,11 @@ def test_a_removed_or_damaged_state_fetches_again(copies: Copies, server: Server
 
 
 def test_refresh_reads_a_feed_that_only_a_copy_has(
-    copies: Copies, server: Server, without_run: Callable
+    copies: CopyWriter, server: Server, without_run: Callable
 ) -> None:
     copies.update([server.url])  # as `guidespace guide` does, which does not write to the catalogue
     assert read_status(copies.home)["programmes"] == 0
-    arguments = str(copies.home), [server.url], READING, copies.options, str(copies.model)
+    arguments = str(copies.home), [server.url], READING, copies.options, str(copies.model_folder)
     without_run(fill, *arguments)
     status = read_status(copies.home)
     assert status["programmes"] == 1 and [feed["source"] for feed in status["feeds"]] == [server.url]

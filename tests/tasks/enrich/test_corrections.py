@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from storage.home.corrections import Correction
-from tasks.enrich.enrich import CORRECTED, EDITION, PREDICTION
+from tasks.enrich.enrich import FROM_CORRECTION, FROM_EDITION, FROM_PREDICTION
 from tasks.enrich.explain import decide
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.name_predictor import EmbeddedTitles
@@ -41,14 +41,16 @@ def test_corrections_precede_categories_of_guides(fill: Callable) -> None:
         "<category>CRIME</category>",
         "<category>CRIME</category><category>FOOTBALL</category>",
     ]
-    assert report.filled == {CORRECTED: 2} and ADDED.sub(b"", written) == ADDED.sub(b"", content)
+    assert report.filled_by_source == {FROM_CORRECTION: 2}
+    assert ADDED.sub(b"", written) == ADDED.sub(b"", content)
     without, _ = fill(content)
     assert fill(content, corrections=corrected("Elsewhere", "crime"))[0] == without
 
 
 def test_a_title_that_no_guide_had_is_corrected(fill: Callable) -> None:
     written, report = fill(f"<tv>{programme(NEW)}</tv>".encode(), corrections=corrected(NEW, "football"))
-    assert filled(written) == ["<category>FOOTBALL</category>"] and report.filled == {CORRECTED: 1}
+    assert filled(written) == ["<category>FOOTBALL</category>"]
+    assert report.filled_by_source == {FROM_CORRECTION: 1}
 
 
 def test_names_of_a_table_are_added_to_existing_ones(fill: Callable, tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_names_of_a_table_are_added_to_existing_ones(fill: Callable, tmp_path: P
     krimi = "<category>Krimi</category>"
     assert filled(written) == [f"<category>Cookery</category>{krimi}", krimi]
     unnamed, report = fill(content, corrections=corrected(BAKING, "football"), **options)
-    assert unnamed == content and not report.filled[CORRECTED]
+    assert unnamed == content and not report.filled_by_source[FROM_CORRECTION]
 
 
 @pytest.mark.parametrize(("title", "of_model"), [("Northern bakery recipes", True), ("Odd penguin", False)])
@@ -71,7 +73,7 @@ def test_the_nearest_edition_follows_a_correction(fill: Callable, title: str, of
     content = f"<tv>{editions}{''.join(map(programme, [*OTHERS, NEW]))}</tv>".encode()
     before, voted = fill(content, minimum_precision=0.5)
     after, report = fill(content, corrections=corrected(title, "football"), minimum_precision=0.5)
-    assert voted.filled[PREDICTION] > 0 and report.filled[EDITION] == of_model
+    assert voted.filled_by_source[FROM_PREDICTION] > 0 and report.filled_by_source[FROM_EDITION] == of_model
     assert filled(after)[1:] == filled(before)[1:]
     assert filled(after)[0] == ("<category>FOOTBALL</category>" if of_model else filled(before)[0])
 

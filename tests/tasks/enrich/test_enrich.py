@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from storage.formats.model import VOTES, read_votes, write_votes
-from tasks.enrich.enrich import GUIDE, MODEL, PREDICTION, read_guide
+from tasks.enrich.enrich import FROM_GUIDE, FROM_MODEL, FROM_PREDICTION, read_guide
 from tasks.enrich.errors import EnrichError
-from tasks.enrich.insertion import insert
+from tasks.enrich.insertion import insert_elements
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions
@@ -35,7 +35,7 @@ def test_precedence_of_sources(fill: Callable) -> None:
             programme(NEW),
         )
     )
-    assert report.filled == {GUIDE: 1, MODEL: 1, PREDICTION: 1}
+    assert report.filled_by_source == {FROM_GUIDE: 1, FROM_MODEL: 1, FROM_PREDICTION: 1}
     assert (report.programmes, report.with_categories, report.missing) == (4, 1, 3)
     categories = [part.partition("</programme>")[0] for part in written.decode().split("</title>")[1:]]
     both = "<category>Puzzle &amp; Co</category><category>B</category>"
@@ -47,20 +47,20 @@ def test_the_vote_reaches_the_minimum_precision(fill: Callable) -> None:
     sure = [programme(f"Somewhere {one} {two}") for one in SPORT for two in SPORT if one != two]
     unsure = [programme(f"{one} kitchen murderer zzyzx{one}") for one in SPORT]
     written, report = fill(guide(*sure, *unsure), minimum_precision=0.95)
-    voted = report.levels[0]
-    assert (
-        report.titles_voted_on == len(sure) + len(unsure) and voted.chosen.sum() == report.filled[PREDICTION]
-    )
-    assert voted.confidence[voted.chosen].mean() >= 0.95
+    voted = report.predictions_by_level[0]
+    filled_count = report.filled_by_source[FROM_PREDICTION]
+    assert report.predicted_title_count == len(sure) + len(unsure) and voted.is_selected.sum() == filled_count
+    assert voted.confidence[voted.is_selected].mean() >= 0.95
     assert written.count(b"<category>FOOTBALL</category>") >= len(sure) - 2
     _, generous = fill(guide(*sure, *unsure), minimum_precision=0.3)
-    assert generous.filled[PREDICTION] == report.titles_voted_on >= report.filled[PREDICTION]
+    assert generous.filled_by_source[FROM_PREDICTION] == report.predicted_title_count >= filled_count
 
 
 def test_placeholders_are_skipped(fill: Callable) -> None:
     content = guide(programme("To be announced"), programme("No information"), programme(BAKING))
     written, report = fill(content)
-    assert report.placeholders == 2 and report.filled == {MODEL: 1} and written.count(b"<category>") == 1
+    assert report.placeholders == 2 and report.filled_by_source == {FROM_MODEL: 1}
+    assert written.count(b"<category>") == 1
 
 
 def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
@@ -70,7 +70,7 @@ def test_names_of_etsi_have_two_levels(fill: Callable) -> None:
     assert "<category>Leisure hobbies</category><category>Cooking</category>" in text
     crime = "<category>Movie / Drama</category><category>Detective / Thriller</category>"
     assert text.count(crime) == 2 and "<category>Crime drama</category>" + crime in text
-    assert report.extended == 1 and len(report.levels) == 2
+    assert report.extended == 1 and len(report.predictions_by_level) == 2
     again, second = fill(written, vocabulary="etsi", every=True)
     assert again == written and second.extended == 0  # what is there is not added again
     untouched, third = fill(content, vocabulary="etsi")
@@ -83,11 +83,13 @@ def test_the_report_counts_titles_whose_name_is_written(fill: Callable) -> None:
     content = guide(programme(NEW, categories), programme("Nowhere murderer detective", categories))
     for every in (True, False):
         written, report = fill(content, vocabulary="etsi", every=every)
-        assert written == content and not report.filled and not report.extended
-        assert report.titles_voted_on == 0 and [voted.chosen.sum() for voted in report.levels] == [0, 0]
+        assert written == content and not report.filled_by_source and not report.extended
+        assert report.predicted_title_count == 0
+        assert [voted.is_selected.sum() for voted in report.predictions_by_level] == [0, 0]
     _, report = fill(guide(programme(NEW, categories), programme(NEW)), vocabulary="etsi", every=True)
-    assert report.titles_voted_on == 1 and [voted.chosen.sum() for voted in report.levels] == [1, 1]
-    assert report.filled == {PREDICTION: 1}
+    assert report.predicted_title_count == 1
+    assert [voted.is_selected.sum() for voted in report.predictions_by_level] == [1, 1]
+    assert report.filled_by_source == {FROM_PREDICTION: 1}
 
 
 def test_a_custom_table(fill: Callable, tmp_path: Path) -> None:
@@ -99,13 +101,13 @@ def test_a_custom_table(fill: Callable, tmp_path: Path) -> None:
         every=True,
     )
     assert b"<category>Kochen &amp; Essen</category></programme>" in written
-    assert report.filled == {MODEL: 1} and report.extended == 0
+    assert report.filled_by_source == {FROM_MODEL: 1} and report.extended == 0
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("a,b\n", "the first line is 'a,b'; expected raw and a column"),
+        ("a,b\n", "the first line is 'a,b'; expected the column raw and a column"),
         ("raw,b\nx\n", "line 2: 1 cells, expected 2"),
         ("raw,b\nx,\n", "no row has a name"),
         ("", "the first line is ''"),
@@ -119,7 +121,7 @@ def test_errors_of_tables(fill: Callable, tmp_path: Path, content: str, problem:
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(EnrichError, match=r"the precision is 90.*more than 0, at most 1"):
+    with pytest.raises(EnrichError, match=r"minimum precision 90.*above 0, at most 1"):
         EnrichOptions(minimum_precision=90)
     with pytest.raises(EnrichError, match="name another vocabulary"):
         EnrichOptions(every=True)
@@ -142,7 +144,7 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
     assert votes is not None and len(votes.titles) == 105
     write_votes(few, type(votes)(*(field[:20] for field in votes)))
     _, report = fill(guide(programme(BAKING), programme(NEW)), few)
-    assert report.filled == {MODEL: 1}
+    assert report.filled_by_source == {FROM_MODEL: 1}
     assert any(
         "no predictions: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x")
     )
@@ -152,12 +154,12 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
 def test_insertion_does_not_depend_on_piece_sizes(size: int) -> None:
     content, additions = b"abcdef", [(1, b"1"), (2, b"22"), (2, b"3"), (6, b"4")]
     pieces = (content[at : at + size] for at in range(0, len(content), size))
-    assert b"".join(insert(pieces, iter(additions))) == b"a1b223cdef4"
+    assert b"".join(insert_elements(pieces, iter(additions))) == b"a1b223cdef4"
 
 
 def test_an_addition_after_the_end_of_the_guide_is_an_error_also_with_python_o() -> None:
-    with pytest.raises(RuntimeError, match="addition at offset 7, but the guide has 6 bytes"):
-        list(insert(iter([b"abcdef"]), iter([(7, b"1")])))
+    with pytest.raises(RuntimeError, match="at offset 7, but the guide has 6 bytes"):
+        list(insert_elements(iter([b"abcdef"]), iter([(7, b"1")])))
 
 
 @pytest.mark.parametrize("damage", ["", "<title>&nbsp;</title>"])  # the latter is read by the tolerant parser

@@ -39,7 +39,7 @@ def test_an_episode_gets_the_numbers_of_its_other_airings(fill: Callable) -> Non
     written, report = fill(guide(*rows).encode(), episodes=True)
     both_numbers = [("xmltv_ns", "0.4."), ("onscreen", "S1 E5")]
     assert numbers_of(written) == [both_numbers, both_numbers, [], [("onscreen", "S1 E8")]]
-    assert (report.without_number, report.numbered) == (2, 1)
+    assert (report.without_number, report.numbers_added) == (2, 1)
     untouched, off = fill(guide(*rows).encode())
     assert untouched == guide(*rows).encode() and off.without_number == 0
 
@@ -61,7 +61,7 @@ def test_an_episode_gets_the_numbers_of_its_other_airings(fill: Callable) -> Non
 def test_disagreeing_airings_are_ignored(fill: Callable, rows: list[str]) -> None:
     content = guide(*rows, *(() if len(rows) == 3 else (MORE,)), airing()).encode()
     written, report = fill(content, episodes=True)
-    assert written == content and (report.numbered, report.without_number) == (0, 1)
+    assert written == content and (report.numbers_added, report.without_number) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_numbers_from_the_guide_of_the_home(fill: Callable, tmp_path: Path) -> N
     rows = airing(), airing(sub_title="Another"), airing(sub_title="A third")
     written, report = fill(guide(*rows).encode(), episodes=True, home_guide=tmp_path)
     both = [("xmltv_ns", "0 . 1 . "), ("onscreen", "S1 E2")]
-    assert numbers_of(written) == [[("xmltv_ns", "0.4.")], both, []] and report.numbered == 2
+    assert numbers_of(written) == [[("xmltv_ns", "0.4.")], both, []] and report.numbers_added == 2
     against = airing(number("S1 E9")), airing()
-    assert fill(guide(*against).encode(), episodes=True, home_guide=tmp_path)[1].numbered == 0
+    assert fill(guide(*against).encode(), episodes=True, home_guide=tmp_path)[1].numbers_added == 0
 
 
 def test_episode_numbers_follow_the_dtd_and_other_bytes_are_copied(fill: Callable) -> None:
@@ -113,7 +113,7 @@ def test_episode_numbers_follow_the_dtd_and_other_bytes_are_copied(fill: Callabl
     assert DTD.validate(etree.fromstring(content)), DTD.error_log
     for text in (content, content.replace(b"\n", b"\r\n")):
         written, report = fill(text, episodes=True, mark=True)
-        assert report.numbered == 4 and DTD.validate(etree.fromstring(written)), DTD.error_log
+        assert report.numbers_added == 4 and DTD.validate(etree.fromstring(written)), DTD.error_log
         assert len(NUMBER.findall(written)) == 4
         without, _ = fill(text, mark=True)
         assert NUMBER.sub(b"", written) == without
@@ -127,7 +127,7 @@ def test_additions_to_damaged_programmes_are_in_order(fill: Callable) -> None:
     odd = "<rating><value>1</value><sub-title>The end</sub-title></rating>"
     content = guide(airing(number("S1 E5")), programme(BAKING, odd), MORE, airing()).encode()
     written, report = fill(content, episodes=True, mark=True)
-    assert NUMBER.sub(b"", written) == fill(content, mark=True)[0] and report.numbered == 1
+    assert NUMBER.sub(b"", written) == fill(content, mark=True)[0] and report.numbers_added == 1
 
 
 def test_numbers_are_written_in_the_encoding_of_the_file(fill: Callable) -> None:

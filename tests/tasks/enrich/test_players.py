@@ -9,11 +9,11 @@ from lxml import etree
 
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.for_players import PlayerNames
-from tasks.enrich.insertion import declare
+from tasks.enrich.insertion import add_declaration
 from tasks.enrich.output import check_output, genres_file
 from tasks.enrich.players import PLAYERS
 from tasks.enrich.players.base import Programme
-from tasks.enrich.players.dvb import IDS
+from tasks.enrich.players.dvb import GENRES_TABLE
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions, make_players
@@ -31,7 +31,7 @@ def test_dvb_genres_are_those_of_tvheadend() -> None:
     with reference.open(encoding="utf-8", newline="") as file:
         rows = [(row["group"], row["name"]) for row in csv.DictReader(file, delimiter=";")]
     groups = list(dict.fromkeys(group for group, _ in rows))
-    with IDS.open(encoding="utf-8", newline="") as file:
+    with GENRES_TABLE.open(encoding="utf-8", newline="") as file:
         ids = {(row["level 1"], row["level 2"]): int(row["id"], 16) for row in csv.DictReader(file)}
     of_group = {group: [name for other, name in rows if other == group] for group in groups}
     assert ids == {
@@ -110,7 +110,7 @@ def test_additions_for_players_are_marked_and_valid_and_all_else_is_copied(fill:
     assert b"<category>COOKERY</category><!-- guidespace 1.00 -->\n    <category>Leisure hobbies<" in body
     assert report.written["jellyfin"] == report.written["emby"] == {"Movie": 1}
     lines = list(report_lines(report, EnrichOptions(players=make_players(["emby", "kodi"])), "out.xml"))
-    assert "for emby: Movie 1" in lines and "for kodi: nothing to add" in lines
+    assert "added for emby: Movie to 1 programmes" in lines and "added for kodi: nothing" in lines
     assert "The table of genres for Kodi: out.genres.xml" in lines
 
 
@@ -121,7 +121,7 @@ def test_all_other_bytes_are_copied(fill: Callable, name: str) -> None:
     codec = {"UTF-16": "utf-16-le", "UTF-16 big": "utf-16-be"}.get(name, "")
     plain = written.decode(codec).encode() if codec else written
     removed, count = MARKED.subn(b"", plain)
-    assert count > sum(report.filled.values()) > 0
+    assert count > sum(report.filled_by_source.values()) > 0
     assert (removed.decode().encode(codec) if codec else removed) == FILES[name]
 
 
@@ -147,13 +147,13 @@ def test_a_movie_never_has_an_episode_number(fill: Callable) -> None:
 def test_predicted_kinds_and_genres_have_a_confidence() -> None:
     film = TitleKinds([(KindPrediction("film", 0.98, "predicted"),)])
     for_jellyfin = PlayerNames(make_players(["jellyfin"]), film, {})
-    assert for_jellyfin.extend(0, (), ["Drama"], is_numbered=False) == (["Drama", "Movie"], 0.98)
-    assert for_jellyfin.extend(0, ("Drama",), [], is_numbered=True) == ([], 1.0)
-    assert for_jellyfin.extend(0, (), ["Movie"], is_numbered=True) == ([], 1.0)
-    assert for_jellyfin.extend(0, ("Football",), [], is_numbered=False) == ([], 1.0)
+    assert for_jellyfin.select_names(0, (), ["Drama"], is_numbered=False) == (["Drama", "Movie"], 0.98)
+    assert for_jellyfin.select_names(0, ("Drama",), [], is_numbered=True) == ([], 1.0)
+    assert for_jellyfin.select_names(0, (), ["Movie"], is_numbered=True) == ([], 1.0)
+    assert for_jellyfin.select_names(0, ("Football",), [], is_numbered=False) == ([], 1.0)
     for_kodi = PlayerNames(make_players(["kodi"]), TitleKinds([()]), {0: ("Sports", 0.91)})
-    assert for_kodi.extend(0, ("Regular",), [], is_numbered=False) == (["Sports"], 0.91)
-    assert for_kodi.extend(0, ("Crime",), [], is_numbered=False) == ([], 1.0)
+    assert for_kodi.select_names(0, ("Regular",), [], is_numbered=False) == (["Sports"], 0.91)
+    assert for_kodi.select_names(0, ("Crime",), [], is_numbered=False) == ([], 1.0)
     assert for_kodi.categories == {"Regular", "Sports", "Crime"}
 
 
@@ -177,14 +177,16 @@ def test_placeholders_do_not_get_the_kind_of_other_airings(fill: Callable) -> No
     ],
 )
 def test_declaration(head: bytes, encoding: str, expected: bytes) -> None:
-    assert b"".join(declare(iter([head, b"more"] if head else []), encoding)) == expected + b"more" * bool(
-        head
-    )
+    assert b"".join(
+        add_declaration(iter([head, b"more"] if head else []), encoding)
+    ) == expected + b"more" * bool(head)
 
 
 def test_options() -> None:
     assert [player.name for player in make_players(["kodi", "emby", "kodi"])] == ["kodi", "emby"]
-    with pytest.raises(EnrichError, match="no player 'plex'; expected emby, jellyfin, kodi, tvheadend"):
+    with pytest.raises(
+        EnrichError, match="unknown player 'plex'; expected one of emby, jellyfin, kodi, tvheadend"
+    ):
         make_players(["plex"])
     with pytest.raises(EnrichError, match="name a file instead of -"):
         check_output("-", EnrichOptions(players=make_players(["kodi"])))

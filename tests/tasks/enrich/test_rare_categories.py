@@ -13,7 +13,7 @@ from tasks.enrich.vocabulary import GuideVocabulary, Table
 
 
 def test_predictions_for_titles_with_rare_categories_are_wrong(model: Path, tmp_path: Path) -> None:
-    before = CategoryModel(model).name_predictor(GuideVocabulary({}), 0).shows
+    before = CategoryModel(model).name_predictor(GuideVocabulary({}), 0).held_out_shows
     folder = Path(shutil.copytree(model, tmp_path / "model"))
     table = pq.read_table(folder / "titles.parquet")
     columns = {name: table[name].to_pylist() for name in ("labels", RARE_CATEGORIES)}
@@ -30,13 +30,14 @@ def test_predictions_for_titles_with_rare_categories_are_wrong(model: Path, tmp_
 
     is_changed = np.isin(rows, changed)
     opened = CategoryModel(folder)
-    rare = opened.name_predictor(GuideVocabulary({}), 0).shows.held_out
+    rare = opened.name_predictor(GuideVocabulary({}), 0).held_out_shows.held_out
     assert not rare.correct[is_changed].any()
     assert (rare.correct == before.held_out.correct)[~is_changed].all()
     assert before.held_out.correct.mean() > 0.8
 
     named = {name: (name,) for name in {*names}} | {f"rare {name}": (name,) for name in {*names}}
-    in_table = opened.name_predictor(Table(named), 0).shows.held_out  # with names for rare categories
+    # With names for rare categories.
+    in_table = opened.name_predictor(Table(named), 0).held_out_shows.held_out
     assert (in_table.correct == before.held_out.correct).all()
-    unnamed = opened.name_predictor(Table({name: (name,) for name in {*names}}), 0).shows.held_out
+    unnamed = opened.name_predictor(Table({name: (name,) for name in {*names}}), 0).held_out_shows.held_out
     assert len(unnamed.correct) == len(rows) - len(changed)  # neither right nor wrong

@@ -56,5 +56,5 @@ def test_no_such_word():
         "n": 0,
         "reason": "every word of these titles occurs in a training title",
     }
-    assert found["next_period"] == {"n": 0, "reason": "no title of next_period holds a label"}
+    assert found["next_period"] == {"n": 0, "reason": "no title of next_period has a label"}
     assert list(found["languages"]) == ["unknown"]

@@ -12,7 +12,7 @@ import pytest
 
 from storage.formats.programme_kinds import read_kind_arrays, read_title_kinds
 from tasks.kinds.classifier import RISK, KindClassifier, Validation
-from tasks.kinds.evidence import read_facts
+from tasks.kinds.evidence import read_evidence
 from tasks.kinds.files import write_kinds
 from tasks.kinds.kinds import KINDS
 from tasks.kinds.model import KindModel
@@ -122,7 +122,7 @@ def test_a_category_that_never_goes_with_films_denies_them(tmp_path: Path) -> No
     long = [Airing(f"Tale {n}", 100, ("Drame",), date="1999") for n in range(40)]
     titles = write_guide(tmp_path, [*films(60, "Movie"), *talks, *long])
     files = tmp_path / "programmes.parquet", tmp_path / "variants.parquet"
-    labels = read_facts(*files, tmp_path).evidence.labels()[:, FILM]
+    labels = read_evidence(*files, tmp_path).evidence.labels()[:, FILM]
     by_title = dict(zip(titles, labels.tolist(), strict=True))
     assert by_title["Talk 0"] == 0 and by_title["Tale 0"] == -1 and by_title["Film 0 of 1"] == 1
 
@@ -133,11 +133,11 @@ def test_a_topic_channel_says_nothing_against_its_topic(tmp_path: Path) -> None:
     others = [Airing("Talk", 30, ("Talk show",)), Airing("Story", 90, ("Movie",))]
     elsewhere = [Airing("Quiz", 30, ("Game show",), channel="two")]
     titles = write_guide(tmp_path, [*news, *others, *elsewhere])
-    facts = read_facts(tmp_path / "programmes.parquet", tmp_path / "variants.parquet", tmp_path)
-    labels = facts.training_labels()[:, KINDS.index("news")]
+    guide_evidence = read_evidence(tmp_path / "programmes.parquet", tmp_path / "variants.parquet", tmp_path)
+    labels = guide_evidence.training_labels()[:, KINDS.index("news")]
     by_title = dict(zip(titles, labels.tolist(), strict=True))
     assert by_title == {"News 0": 1, "News 1": 1, "News 2": 1, "Talk": -1, "Story": -1, "Quiz": 0}
-    assert facts.evidence.labels()[titles.index("Talk"), KINDS.index("news")] == 0
+    assert guide_evidence.evidence.labels()[titles.index("Talk"), KINDS.index("news")] == 0
 
 
 def test_a_series_as_long_as_a_film_is_no_example_against_films(tmp_path: Path) -> None:
@@ -147,15 +147,15 @@ def test_a_series_as_long_as_a_film_is_no_example_against_films(tmp_path: Path) 
         Airing("Short", 30, ("Series",)),
     ]
     write_guide(tmp_path, airings)
-    facts = read_facts(tmp_path / "programmes.parquet", tmp_path / "variants.parquet", tmp_path)
-    assert facts.training_labels()[:, FILM].tolist() == [-1, 0, 0]
+    guide_evidence = read_evidence(tmp_path / "programmes.parquet", tmp_path / "variants.parquet", tmp_path)
+    assert guide_evidence.training_labels()[:, FILM].tolist() == [-1, 0, 0]
 
 
 def test_children_and_numbers_say_nothing_about_series(tmp_path: Path) -> None:
     airings = [Airing("Toys", 90, ("Kids",)), Airing("Cook", 30, ("Cooking",), number="E3")]
     write_guide(tmp_path, airings)
     files = tmp_path / "programmes.parquet", tmp_path / "variants.parquet"
-    evidence = read_facts(*files, tmp_path).evidence
+    evidence = read_evidence(*files, tmp_path).evidence
     assert evidence.labels()[:, [FILM, SERIES]].tolist() == [[0, -1], [-1, -1]]
 
 

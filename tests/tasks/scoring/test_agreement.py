@@ -116,5 +116,5 @@ def test_agreement_single_and_all_equal():
 
 
 def test_lengths_that_differ_are_refused():
-    with pytest.raises(ValueError, match="3 clusters but 2"):
+    with pytest.raises(ValueError, match="3, 2 and 3 entries"):
         measure_agreement(np.zeros(3, dtype=int), np.zeros(2, dtype=int))

@@ -94,7 +94,7 @@ def test_no_query_empty():
 
 def test_queries_that_cannot_be_scored_are_refused():
     one = predictions([[1, 2, 3]], [[1, 0, 0]])
-    with pytest.raises(ValueError, match="query 0 holds no label"):
+    with pytest.raises(ValueError, match="query 0 has no label"):
         judge(one, Ragged.from_rows([[]]), TRAINING)
     with pytest.raises(ValueError, match="1 predictions for 2"):
         judge(one, Ragged.from_rows([[0], [1]]), TRAINING)

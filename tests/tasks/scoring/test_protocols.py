@@ -148,7 +148,7 @@ def test_progress_runs_to_its_end(scored):
     steps = scored[1]
     assert [step.total for step in steps] == [6] * len(steps)
     assert [step.step for step in steps] == list(range(1, 7))
-    assert steps[0].note.startswith("title only: majority fitted on 119 titles in ")
+    assert steps[0].note.startswith("title only: majority fitted to 119 titles in ")
 
 
 def test_next_period_and_context_are_scored_where_they_exist():
@@ -218,7 +218,7 @@ def test_nothing_labelled_empty():
     result, steps = run(bare, *about)
     assert result.protocols["unseen_title"]["title_only"] == {
         "n": 0,
-        "reason": "no training title holds a label",
+        "reason": "no training title has a label",
     }
     assert not steps and len(result.rows["title_id"]) == 0 and result.rows["correct"].dtype == bool
 
@@ -238,7 +238,7 @@ def test_settings_speak_to_the_form():
     for wrong in ({"k": 0}, {"neighbours": 3}, {"baselines": [{"name": "tfidf_svm", "c": 1.0}]}):
         with pytest.raises(ValidationError):
             TypeAdapter(EvaluateSettings).validate_python(wrong)
-    with pytest.raises(ValueError, match="listed once"):
+    with pytest.raises(ValueError, match="each baseline only once"):
         EvaluateSettings(baselines=(TfidfKnn(), TfidfKnn(k=3)))
 
 
