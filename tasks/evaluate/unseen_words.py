@@ -55,7 +55,7 @@ def measure_unseen_words(
     distinct_languages, counts = np.unique(language_names[is_held_out], return_counts=True)
     reported_languages = distinct_languages[counts >= MIN_LANGUAGE_TITLES]
     has_unseen, has_no_unseen = is_held_out & titles.oov, is_held_out & ~titles.oov
-    result = {
+    result: dict[str, object] = {
         **measure_shares(is_held_out),
         "languages": {
             str(language): measure_shares(is_held_out & (language_names == language))
