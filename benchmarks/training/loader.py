@@ -112,7 +112,10 @@ def our_speed(corpus: Path, examples: Path, items: Sequence[np.ndarray], workers
 def textbook_speed(corpus: Path, examples: Path, batches: int, workers: int) -> float:
     """Returns batches per second of a DataLoader of the textbook Dataset."""
     subset = torch.utils.data.Subset(TextbookExamples(corpus, examples), range(batches * EXAMPLES))
-    return max(speed(iter(DataLoader(subset, batch_size=EXAMPLES, num_workers=workers))) for _ in range(3))
+    # A spawned worker would get one file descriptor per tensor of the dataset, more than the limit of a process.
+    context = "fork" if workers else None
+    loader = DataLoader(subset, batch_size=EXAMPLES, num_workers=workers, multiprocessing_context=context)
+    return max(speed(iter(loader)) for _ in range(3))
 
 
 def in_the_loop(corpus: Path, epochs: int) -> Iterator[Claim]:
