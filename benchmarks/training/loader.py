@@ -112,7 +112,7 @@ def our_speed(corpus: Path, examples: Path, items: Sequence[np.ndarray], workers
 def textbook_speed(corpus: Path, examples: Path, batches: int, workers: int) -> float:
     """Returns batches per second of a DataLoader of the textbook Dataset."""
     subset = torch.utils.data.Subset(TextbookExamples(corpus, examples), range(batches * EXAMPLES))
-    # A spawned worker would get one file descriptor per tensor of the dataset, more than the limit of a process.
+    # A spawned worker would get one file descriptor per tensor of the dataset: too many for a process.
     context = "fork" if workers else None
     loader = DataLoader(subset, batch_size=EXAMPLES, num_workers=workers, multiprocessing_context=context)
     return max(speed(iter(loader)) for _ in range(3))

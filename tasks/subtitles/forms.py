@@ -102,7 +102,7 @@ def _is_segment(text: str) -> bool:
     return (
         bool(re.search(r"\w", text))
         and len(text.split()) <= 10
-        and not is_person(text, has_known_first_name=True)
+        and not is_person(text, has_first_name=True)
     )
 
 

@@ -63,15 +63,15 @@ def is_capitalized(text: str) -> bool:
     return bool(words) and all(not word[0].islower() for word in words)
 
 
-def is_person(text: str, *, has_known_first_name: bool) -> bool:
+def is_person(text: str, *, has_first_name: bool) -> bool:
     """Returns whether the text looks like a person's name: two or three capitalized words.
 
-    If ``has_known_first_name`` is set, the first word must be in first_names.txt.
+    If ``has_first_name`` is set, the first word must be in first_names.txt.
     """
     words = text.split()
     if not 2 <= len(words) <= 3 or not is_capitalized(text) or re.search(r"\d|[:!?/]", text):
         return False
-    return not has_known_first_name or words[0] in first_names()
+    return not has_first_name or words[0] in first_names()
 
 
 def _is_guest_list(text: str) -> bool:
@@ -81,9 +81,9 @@ def _is_guest_list(text: str) -> bool:
     ):
         text = cue_match[1]
     people = re.split(_LIST_SEPARATOR, text)
-    known_count = sum(is_person(person, has_known_first_name=True) for person in people)
-    are_persons = all(is_person(person, has_known_first_name=False) for person in people)
-    return 2 * known_count >= len(people) and are_persons
+    first_name_count = sum(is_person(person, has_first_name=True) for person in people)
+    are_persons = all(is_person(person, has_first_name=False) for person in people)
+    return 2 * first_name_count >= len(people) and are_persons
 
 
 def _is_place(text: str) -> bool:

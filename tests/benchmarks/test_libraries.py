@@ -39,6 +39,7 @@ def test_installed_libraries_learn_the_same_rows(name: str, optimizer: str):
     assert result.difference < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torchrec") is not None, reason="TorchRec is installed")
 def test_a_library_that_is_not_installed_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert rivals.run_library("TorchRec", "adagrad", (100, 24, 1)) is None

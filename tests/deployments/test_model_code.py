@@ -16,7 +16,7 @@ def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
         path.endswith("task.py") or path.startswith(("storage/catalogue", "storage/tracking"))
         for path in carried
     )
-    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 270_000
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 300_000
 
 
 def test_requirements_are_exact_and_few() -> None:

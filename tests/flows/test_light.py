@@ -37,6 +37,7 @@ def test_every_command_is_light_or_names_the_extra():
     assert not light & {function.__name__ for function in NIGHT_COMMANDS}
 
 
+@pytest.mark.slow
 def test_reading_commands_import_no_package_of_the_extra(copy_night: Callable[[Path], Path], tmp_path: Path):
     home = copy_night(tmp_path / "home")
     done = guidespace(home, tmp_path, program=("-m", "tests.flows.light_commands"))

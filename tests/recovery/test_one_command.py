@@ -22,7 +22,7 @@ import duckdb
 import pytest
 
 from flows.cli import exits
-from storage.catalogue.connection import FILE
+from storage.catalogue.connection import CATALOGUE_FILE
 from storage.tracking import Registry
 from tests.contents import catalogue_contents, night_contents
 from tests.flows.command import ROOT, guidespace
@@ -234,18 +234,20 @@ def test_a_night_while_a_person_has_the_catalogue_open_and_one_beside_ten_reader
 ) -> None:
     home = undisturbed.home
     contents, latest = catalogue_contents(home), (home / "latest.json").read_text(encoding="utf-8")
-    with duckdb.connect(str(home / FILE)) as person:
+    with duckdb.connect(str(home / CATALOGUE_FILE)) as person:
         person.execute("CREATE TABLE remarks AS SELECT 'mine' AS remark")
         held = night(home, changes=["train.epochs=3"])
         assert held.code == exits.REFUSED, held
         (line,) = held.errors.strip().splitlines()
-        assert re.search(rf"{FILE} is held by process {os.getpid()} \(.+\)\. Wait for it to end", line)
+        assert re.search(
+            rf"{CATALOGUE_FILE} is held by process {os.getpid()} \(.+\)\. Wait for it to end", line
+        )
         assert (home / "latest.json").read_text(encoding="utf-8") == latest
         beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
         assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
     check_readers_beside_a_night(home)
     assert catalogue_contents(home) == contents
-    with duckdb.connect(str(home / FILE), read_only=True) as person:
+    with duckdb.connect(str(home / CATALOGUE_FILE), read_only=True) as person:
         assert person.execute("SELECT remark FROM remarks").fetchall() == [("mine",)]
 
 

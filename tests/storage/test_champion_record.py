@@ -36,6 +36,7 @@ def read_without_mlflow(home: Path) -> str:
     return champion.digest
 
 
+@pytest.mark.slow
 def test_the_record_follows_the_alias_of_another_database(
     mlflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

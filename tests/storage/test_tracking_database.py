@@ -25,6 +25,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return uri
 
 
+@pytest.mark.slow
 def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: Path) -> None:
     tracking = Tracking(tmp_path / "home")
     run_id = tracking.start_run("flow-1", "night")
@@ -37,6 +38,7 @@ def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: 
     assert [item.path for item in tracking.client.list_artifacts(run_id)] == ["table.csv"]
 
 
+@pytest.mark.slow
 def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path: Path) -> None:
     tracking = Tracking(tmp_path / "home")
     run_id = tracking.start_run("flow-1", "night")
@@ -52,6 +54,7 @@ def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path:
     assert "4711" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_second_home_copies_the_database_that_the_first_migrated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

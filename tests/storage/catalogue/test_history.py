@@ -82,7 +82,7 @@ ORDERS = list(itertools.permutations(GRABS))
 
 
 @pytest.mark.parametrize(
-    "orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"]
+    "orders", [ORDERS[::12], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_the_order_of_reading_changes_no_history(tmp_path: Path, orders: list[tuple[int, ...]]) -> None:
     with Catalogue.open(tmp_path) as catalogue:
@@ -108,7 +108,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(
-    "orders", [ORDERS[::5], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"]
+    "orders", [ORDERS[::12], pytest.param(ORDERS, marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_the_order_of_reading_changes_no_channel(tmp_path: Path, orders: list[tuple[int, ...]]) -> None:
     asked = """

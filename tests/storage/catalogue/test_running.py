@@ -103,7 +103,7 @@ ORDERS = list(itertools.permutations(GRABS))
 
 
 @pytest.mark.parametrize(
-    "orders", [ORDERS[::10], pytest.param(ORDERS, marks=pytest.mark.soak)], ids=["some", "all"]
+    "orders", [ORDERS[::30], pytest.param(ORDERS, marks=pytest.mark.soak)], ids=["some", "all"]
 )
 def test_the_order_of_reading_changes_no_history(tmp_path: Path, orders: list[tuple[int, ...]]) -> None:
     with Catalogue.open(tmp_path) as catalogue:

@@ -68,7 +68,8 @@ def readers() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize(
-    ("cost", "share"), [(0.03, 0), (0.1, 0.1), (1.0, 0.1), (1.0, 2), (10.0, 0.1), (10.0, 2)]
+    ("cost", "share"),
+    [(0.03, 0), (0.1, 0.1), (1.0, 0.1), (1.0, 2), pytest.param(10.0, 0.1, marks=pytest.mark.slow), (10.0, 2)],
 )
 def test_optimum_of_liblinear_whatever_the_cache_holds(
     blocks: SampleBlocks, cost: float, share: float

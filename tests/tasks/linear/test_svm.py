@@ -116,6 +116,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, float]) -> None:
         OnlineSvm(3, **wrong)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_trained_from_disk_the_objective_is_that_of_many_passes_in_memory() -> None:
     rows, labels = world(400, seed=2)
     in_memory = OnlineSvm(40, 20, cost=0.2, epochs=500).partial_fit(rows, labels)

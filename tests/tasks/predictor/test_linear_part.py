@@ -67,6 +67,7 @@ def test_the_number_of_weights_is_bounded(toy_corpus: Path, monkeypatch: pytest.
         assert 0 < len(model.weights) <= 50 and len(model.idf) == 200
 
 
+@pytest.mark.slow
 def test_samples_that_exceed_the_memory_are_read_from_disk(
     toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

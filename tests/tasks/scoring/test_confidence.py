@@ -76,7 +76,9 @@ def test_cross_fitting_sees_no_title_of_the_group() -> None:
         Calibrations.fit(*drawn(MIN_HELD_OUT - 1), ONE[: MIN_HELD_OUT - 1])
 
 
-@pytest.mark.parametrize("asked", [0.8, 0.9, 0.95])
+@pytest.mark.parametrize(
+    "asked", [pytest.param(0.8, marks=pytest.mark.slow), 0.9, pytest.param(0.95, marks=pytest.mark.slow)]
+)
 def test_titles_of_other_folds_reach_the_precision(asked: float) -> None:
     scores, correct = drawn(20_000)
     held_out = HeldOutPredictions(scores, correct, np.arange(20_000), ONE)

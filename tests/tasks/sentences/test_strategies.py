@@ -93,7 +93,7 @@ def test_the_identity_names_package_and_version(opened: SentenceEncoder):
     assert found == version(package)
 
 
-@pytest.mark.parametrize(("chunk", "block"), [(4096, 384), (40, 16)])
+@pytest.mark.parametrize(("chunk", "block"), [pytest.param(4096, 384, marks=pytest.mark.slow), (40, 16)])
 def test_use_computes_tokens_and_vectors_of_its_package(
     chunk: int, block: int, monkeypatch: pytest.MonkeyPatch
 ):
@@ -118,6 +118,7 @@ def test_use_computes_tokens_and_vectors_of_its_package(
         np.testing.assert_allclose(forward.encode(texts), package.encode(texts), atol=2e-6)
 
 
+@pytest.mark.slow
 def test_tables_from_the_environment_equal_those_of_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
