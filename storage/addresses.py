@@ -108,7 +108,7 @@ def _redact_single_url(url: str) -> str:
     except ValueError:  # an invalid URL may have a password anywhere before the last @
         scheme, _, address = re.sub("[\t\r\n]", "", url).partition("://")  # urlsplit removes these characters
         return f"{scheme}://{re.split(r'[?#;]', address.rpartition('@')[2])[0]}"
-    query = "&".join(filter(_is_harmless, split_url.query.split("&")))
+    query = "&".join(filter(_is_harmless_parameter, split_url.query.split("&")))
     host, path = split_url.netloc, re.sub(r";[^/]*", "", split_url.path)
     if not host and path.startswith("//"):  # http:////user:password@host; Python 3.13 keeps it in the path
         host, slash, subpath = path[2:].partition("/")
@@ -116,7 +116,8 @@ def _redact_single_url(url: str) -> str:
     return urlunsplit((split_url.scheme, host.rpartition("@")[2], path, query, ""))
 
 
-def _is_harmless(parameter: str) -> bool:
+def _is_harmless_parameter(parameter: str) -> bool:
+    """Returns whether a query parameter ``name=value`` may be shown, because it contains no secret."""
     name, _, value = parameter.partition("=")
     return name.lower() in HARMLESS_PARAMETERS and _HARMLESS_VALUE.fullmatch(unquote(value)) is not None
 

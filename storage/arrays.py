@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike as Dtype
 
-MIN_NORM = 1e-9  # vectors with smaller norms are treated as zero, up to rounding errors
+MIN_NORM = 1e-9  # vectors with smaller norms are zero except for rounding errors, and become zero
 BLOCK_ROWS = 32_768  # rows in memory at a time; 100 MB for 768 dimensions
 _open_maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
 _open_maps_lock = threading.Lock()
@@ -94,9 +94,9 @@ class Ragged:
 
     def multi_hot(self, width: int) -> np.ndarray:
         """Returns bool (rows, width): element [i, j] is True if row i contains the value j."""
-        matrix = np.zeros((len(self), width), dtype=bool)
-        matrix[self.row_ids, self.values] = True
-        return matrix
+        has_value = np.zeros((len(self), width), dtype=bool)
+        has_value[self.row_ids, self.values] = True
+        return has_value
 
     @staticmethod
     def from_rows(rows: Sequence[Sequence[int]] | Sequence[np.ndarray], dtype: Dtype = np.int32) -> Ragged:

@@ -98,8 +98,8 @@ def read_inputs(folder: Path) -> list[dict[str, Any]]:
 
     The list is empty if artifact.json does not record the inputs (``made_of``).
     """
-    content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
-    return content.get("made_of", {}).get("inputs", [])
+    artifact_json = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
+    return artifact_json.get("made_of", {}).get("inputs", [])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Each encoder has a folder ``HOME/sentences/DIGEST/``. DIGEST is a hash of the en
 file ``encoder.txt`` contains. Vectors are in immutable files ``NUMBER-CHECKSUM.npy``, called segments. Each
 row of a segment has the hash of a text and its float16 vector; texts are not stored. A segment is written to
 a temporary file and renamed. Segments are added only by the process that has locked the home and by its
-workers, and are compacted only by this process. Other processes may read at the same time.
+workers. Only the process that has locked the home compacts them. Other processes may read at the same time.
 """
 
 import functools

@@ -6,7 +6,7 @@ from typing import Any
 
 from storage.catalogue.connection import escape_glob, temporary_database
 
-_FEED_DAYS = """
+_FEED_DAYS_QUERY = """
     WITH airings AS (
         SELECT *, start::DATE AS day,
                lead(start) OVER (PARTITION BY source, channel ORDER BY start, title) AS next,
@@ -34,7 +34,7 @@ _FEED_DAYS = """
     GROUP BY source, day
     ORDER BY source, day
 """
-_SILENT_CHANNELS = """
+_SILENT_CHANNELS_QUERY = """
     WITH airings AS (SELECT DISTINCT source, channel, start::DATE AS day FROM read_parquet($programmes)),
     days AS (
         SELECT source, day, channels,
@@ -73,7 +73,7 @@ def feed_days(guide: Path) -> list[dict[str, Any]]:
         the first day of a source); languages (the three most frequent language codes of titles with their
         numbers of airings, such as "de 812, en 40").
     """
-    return _query_guide(_FEED_DAYS, guide)
+    return _query_guide(_FEED_DAYS_QUERY, guide)
 
 
 def silent_channels(guide: Path, min_days: int) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ def silent_channels(guide: Path, min_days: int) -> list[dict[str, Any]]:
         Dictionaries with the keys source, day, channel and days_before (number of days with programmes in
         the previous week).
     """
-    return _query_guide(_SILENT_CHANNELS, guide, min_days=min_days)
+    return _query_guide(_SILENT_CHANNELS_QUERY, guide, min_days=min_days)
 
 
 def _query_guide(query: str, guide: Path, **parameters: object) -> list[dict[str, Any]]:

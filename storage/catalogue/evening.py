@@ -78,9 +78,9 @@ def upcoming_programmes(guide: Path, begin: datetime.datetime, end: datetime.dat
 
     Returns:
         A table with the columns start, stop, channel, channel_name, title, sub_title ("" if none),
-        categories, the six fields of EpisodeNumber, those of DETAIL_TYPES (NULL if an older version wrote the
-        guide), row (index of the programme in programmes.parquet), days (number of days on which the title
-        airs) and description (the most frequent description of the title; "" if none).
+        categories, the six fields of EpisodeNumber, the columns of DETAIL_TYPES (NULL if an older version
+        wrote the guide), row (index of the programme in programmes.parquet), days (number of days on which
+        the title airs) and description (the most frequent description of the title; "" if none).
     """
     names = "programmes", "channels", "descriptions"
     files = {name: _quoted_path(guide, name) for name in names}

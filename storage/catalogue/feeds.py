@@ -51,7 +51,7 @@ class PreviousImport(NamedTuple):
     """Earlier import of a feed."""
 
     programmes: int  # number of readable programmes
-    grabbed_at: datetime.datetime  # time of the guide, naive datetime in UTC
+    grabbed_at: datetime.datetime  # instant of the guide (see Grab), naive datetime in UTC
 
 
 def find_unchanged(
@@ -61,14 +61,14 @@ def find_unchanged(
     grabbed_at: datetime.datetime | None = None,
     zone: str = "",
 ) -> Counts | None:
-    """Returns the counts of an earlier import of the same content, or None if the feed has to be imported.
+    """Returns the counts of an earlier import of this content, or None if the content has to be imported.
 
     Args:
         catalogue: Open catalogue.
         source: Name of the feed.
         digest: SHA-256 of the content of the feed.
-        grabbed_at: Time of a guide from an archive; only earlier imports of guides of this time are compared.
-            None for the current content of a feed; only the newest import is compared.
+        grabbed_at: Instant of a dated guide from an archive, which is compared with the imports of guides of
+            this instant. None for the current content of a feed, which is compared with its newest import.
         zone: Time zone of the times in the feed that state none. Content that was imported with another zone
             has to be imported again.
     """
@@ -97,7 +97,7 @@ def previous_import(
         catalogue: Open catalogue.
         source: Name of the feed.
         feed_id: Id of the import whose predecessor is returned.
-        guide_time: Time of the guide of import ``feed_id``, a naive datetime in UTC.
+        guide_time: Instant of the guide of import ``feed_id`` (see Grab), a naive datetime in UTC.
     """
     query = """
         SELECT seen - rejected, grabbed_at
@@ -111,7 +111,7 @@ def previous_import(
 
 
 def newest_import(catalogue: Catalogue, source: str) -> tuple[int, datetime.datetime]:
-    """Returns the id of the newest import of a feed and the time of its guide (naive datetime in UTC)."""
+    """Returns the id of the newest import of a feed and the instant of its guide (naive, in UTC)."""
     query = "SELECT arg_max(feed_id, (grabbed_at, feed_id)), max(grabbed_at) FROM feeds WHERE source = ?"
     return catalogue.connection.execute(query, [source]).fetchall()[0]
 
@@ -178,7 +178,7 @@ def list_sources(catalogue: Catalogue) -> list[str]:
     return [source for (source,) in catalogue.connection.execute(query).fetchall()]
 
 
-def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
+def rename_sources(catalogue: Catalogue, new_names: Mapping[str, str]) -> None:
     """Renames feeds in one transaction.
 
     If several feeds get one new name, they become one feed: the programmes of an older guide are replaced by
@@ -186,21 +186,21 @@ def rename_sources(catalogue: Catalogue, names: Mapping[str, str]) -> None:
 
     Args:
         catalogue: Open catalogue.
-        names: Maps old names to new names. The catalogue must not contain the new names yet.
+        new_names: Maps old names to new names. The catalogue must not contain the new names yet.
     """
     connection = catalogue.connection
     query = "SELECT count(*) FROM programmes WHERE list_contains($old, source)"
-    (programme_count,) = connection.execute(query, {"old": list(names)}).fetchall()[0]
+    (programme_count,) = connection.execute(query, {"old": list(new_names)}).fetchall()[0]
     set_memory_limit(connection, programme_count * RENAME_BYTES)
     try:
         with transaction(connection):
-            for old_name, new_name in names.items():
+            for old_name, new_name in new_names.items():
                 for table in SOURCE_TABLES:
                     connection.execute(
                         f"UPDATE {table} SET source = ? WHERE source = ?", [new_name, old_name]
                     )
                 connection.execute("DELETE FROM validators WHERE source = ?", [old_name])
-            for new_name, feed_count in Counter(names.values()).items():
+            for new_name, feed_count in Counter(new_names.values()).items():
                 if feed_count > 1:
                     replace_older(connection, new_name)
     finally:

@@ -1,8 +1,8 @@
 """Writes the programmes of one feed into the DuckDB catalogue in one transaction, and verifies their number.
 
-At the first import of a feed, programmes are inserted into the tables of the catalogue, which is a third
-faster. At later imports, programmes are first written to temporary tables (``staged_*``), and replacing.py
-compares them with the programmes of earlier imports.
+At later imports of a feed, programmes are first written to temporary tables (``staged_*``), and replacing.py
+compares them with the programmes of earlier imports. At the first import, programmes are inserted directly
+into the tables of the catalogue, which is a third faster.
 """
 
 import datetime
@@ -99,7 +99,7 @@ class FeedWriter:
         """Infers missing ends, removes duplicates, and replaces programmes of earlier imports of the feed.
 
         Raises:
-            LedgerError: Stored, duplicate and rejected programmes do not add up to those of the feed.
+            LedgerError: Stored, duplicate and rejected programmes do not add up to all programmes.
         """
         grab, seen_count = self.grab, self.staged_count + self.rejected
         if self.open_ends.missing_stop_count:
@@ -148,7 +148,7 @@ def feed_writer(
         content_digest: SHA-256 of the feed.
         size: Size of the feed in bytes.
         read_at: Time of the import, a datetime with a time zone.
-        grabbed_at: Time of the guide, a datetime with a time zone; None if it equals ``read_at``.
+        grabbed_at: Instant of a dated guide, a datetime with a time zone; None if it equals ``read_at``.
         zone: Name of the time zone of times in the feed that state none.
     """
     connection, guide_time = catalogue.connection, to_naive_utc(grabbed_at or read_at)
@@ -191,8 +191,8 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
 
     A channel is also stored if only programmes mention it. A grab is one version of a feed; the order in
     which grabs are imported does not change the result. The data of a channel are stored if they differ from
-    those in the previous grab. If the next grab was already imported and repeats the data of the previous
-    grab, these data are stored again for the next grab.
+    those in the previous grab. If a grab is imported late and changes the data of a channel, the next newer
+    grab may repeat the previous data, which were not stored for it. They are then stored for it now.
     """
     feed_values = {"feed_id": grab.feed_id, "source": grab.source}
     source_values = {"source": grab.source, "at": grab.guide_time}

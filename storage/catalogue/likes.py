@@ -126,7 +126,7 @@ def read_likes(home: Path, viewer: str | None = None) -> tuple[pa.Table, pa.Tabl
 
 @contextmanager
 def unchanged_likes(home: Path, opinions: pa.Table) -> Iterator[bool]:
-    """Locks the likes during the block; yields whether ``opinions`` (of ``read_likes``) are still current."""
+    """Locks the likes during the block; yields whether ``opinions`` (from ``read_likes``) are unchanged."""
     viewers = opinions["viewer"].unique().to_pylist()
     with _open_likes(home) as connection:
         current_opinions, _ = _query_likes(connection, viewers[0] if len(viewers) == 1 else None)
@@ -172,11 +172,11 @@ def forget_viewer(home: Path, name: str) -> int:
         with full_disk_as_oserror(file), replaced_database(file, _connect) as connection:
             connection.execute(f"ATTACH '{escape_quotes(file)}' AS old (READ_ONLY)")
             query = "SELECT count(*) FROM old.likes WHERE viewer = ?"
-            (count,) = connection.execute(query, [viewer]).fetchall()[0]
+            (removed_count,) = connection.execute(query, [viewer]).fetchall()[0]
             connection.execute("INSERT INTO likes SELECT * FROM old.likes WHERE viewer != ?", [viewer])
             connection.execute("INSERT INTO viewers SELECT * FROM old.viewers WHERE viewer != ?", [viewer])
             connection.execute("DETACH old")
-        return count
+        return removed_count
 
 
 def _hash_name(salt: str, name: str) -> str:
@@ -208,7 +208,7 @@ def _open_likes(home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
-    """Opens a database of likes after applying its migrations; creates it if it is missing."""
+    """Opens a database of likes; creates it if it is missing, and applies pending migrations."""
     connection = connect(file)
     try:
         migrate(connection, read_migrations(MIGRATIONS_FOLDER), file)

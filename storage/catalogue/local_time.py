@@ -25,8 +25,8 @@ JOIN_OFFSETS = """
 def local_zone(feed_zone: str, home_zone: str) -> str:
     """Returns the time zone in which the local times of a feed's channels are computed.
 
-    This is ``feed_zone`` if it is an IANA name with a place, such as Europe/Paris. An offset or abbreviation,
-    such as +0100 or CET, does not define daylight saving time; for these, this is ``home_zone``.
+    The result is ``feed_zone`` if it is an IANA name with a place, such as Europe/Paris. Otherwise, it is
+    ``home_zone``, because an offset or abbreviation (+0100, CET) does not define daylight saving time.
 
     Args:
         feed_zone: Zone of the feed in the setting ``ingest.zones``.

@@ -9,12 +9,12 @@ A programme is *running* if it begins before the window and ends in it. Guides o
 programme, so it may still air although the new grab lacks it. It is *displaced*, and therefore replaced, if
 the new grab has another programme that starts before the end of the running programme and that
 
-- has its title (the running programme was rescheduled), or overlaps more than a quarter of its duration (the
-  running programme was cancelled, not just cut short), and
-- was not already scheduled in the older grab, as are parts that are listed in addition to a programme.
+- has the title of the running programme (which was rescheduled), or overlaps more than a quarter of the
+  running programme (which was cancelled, not just cut short), and
+- was not in the older grab, too. (Some feeds list the parts of a programme in addition to the programme.)
 
 Nothing is deleted: the column ``replaced_by`` of a programme has the id of the grab that replaced it. Grabs
-are ordered by the time of the guide, then by the order of import. An old guide that is imported late
+are ordered by their instant, then by the order of import. An old guide that is imported late
 therefore replaces nothing newer.
 """
 
@@ -85,7 +85,8 @@ class Grab(NamedTuple):
     feed_id: int  # id of this import, in the table ``feeds``
     source: str  # name of the feed
     content_digest: str  # SHA-256 of the content
-    guide_time: datetime.datetime  # time of the guide, a naive datetime in UTC
+    # Instant of the guide: time of the import, or date of a dated guide; a naive datetime in UTC.
+    guide_time: datetime.datetime
     is_update: bool  # whether the feed was imported before; if so, new programmes are in tables ``staged_*``
 
     @property
@@ -142,10 +143,10 @@ def drop_duplicates(connection: duckdb.DuckDBPyConnection, grab: Grab, row_count
 
 
 def write_windows(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
-    """Stores the windows of a grab: the time that this version of a feed covers on each channel.
+    """Stores the windows of a grab (version of a feed): the interval that it covers on each channel.
 
-    Implausible stops are ignored. If the same content was imported before in another time zone, a window
-    includes the window of that import, so that its programmes are replaced.
+    Implausible stop times do not extend a window. If the same content was imported before with another time
+    zone, the windows are extended to cover the windows of that import, so that its programmes are replaced.
     """
     query = f"""
         INSERT INTO windows
@@ -256,7 +257,7 @@ def replace_older(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 def _restore_repeated(connection: duckdb.DuckDBPyConnection) -> None:
     """Stores programmes again that a late import replaces but the next newer grab repeats.
 
-    Programmes that a grab repeats word for word are stored only once, as programmes of the older grab.
+    A programme that several grabs repeat word for word is stored only once, for the oldest of these grabs.
     """
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE restored AS

@@ -48,10 +48,10 @@ def delete_replaced_programmes(
     with Catalogue.open(home) as catalogue:
         connection = catalogue.connection
         connection.execute(f"CREATE OR REPLACE TEMP TABLE old AS {_REPLACED_PROGRAMMES_QUERY}", [instant])
-        count = connection.execute("SELECT count(*) FROM old").fetchall()[0][0]
+        old_count = connection.execute("SELECT count(*) FROM old").fetchall()[0][0]
         if dry_run:
-            return RemovalResult(what=REMOVED_KIND, count=count)
-        if count:
+            return RemovalResult(what=REMOVED_KIND, count=old_count)
+        if old_count:
             write_marker(home, **{HISTORY_START: max(instant.isoformat(), history_start(home))})
             with transaction(connection):
                 for table in PROGRAMME_TABLES:
@@ -61,11 +61,11 @@ def delete_replaced_programmes(
         used_blocks, free_blocks = connection.execute(_BLOCK_COUNTS_QUERY).fetchall()[0]
     if free_blocks > used_blocks:
         copy_database(file, file)
-    return RemovalResult(what=REMOVED_KIND, count=count, bytes=max(0, size - file.stat().st_size))
+    return RemovalResult(what=REMOVED_KIND, count=old_count, bytes=max(0, size - file.stat().st_size))
 
 
 def history_start(home: Path) -> str:
-    """Returns the instant since which the history of a home is complete (ISO, UTC); '' if all of it is."""
+    """Returns the instant (ISO, UTC) since which a home's history is complete; '' if nothing was deleted."""
     return read_marker(home).get(HISTORY_START, "")
 
 

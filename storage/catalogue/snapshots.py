@@ -3,8 +3,8 @@
 A source is the name of a feed, a grab is one version of a feed, and a window is the time that a grab covers
 on a channel. If several sources cover the same channel and time, only the source with the highest priority is
 used: the source that matches the earliest pattern of ``priority`` or, if several match it or none matches,
-the source that was imported first. Outside of the windows of this source, programmes come from the next
-source.
+the source that was imported first. Outside of the windows of this source, programmes come from the source
+with the next lower priority.
 
 Channels of two sources are the same channel if they have the same id and a common display name (only letters
 and digits are compared, ignoring case). The id alone is not sufficient, because many guides number their
@@ -108,7 +108,7 @@ _PREFERRED_CONDITION = """
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotOptions:
-    """Options of a snapshot: which feeds it contains, their priority, and the instant.
+    """Options of a snapshot: which feeds it contains, their priority, and its instant.
 
     Patterns are fnmatch patterns for the names of feeds (sources).
     """

@@ -78,10 +78,10 @@ def _create_views(connection: duckdb.DuckDBPyConnection, folders: Mapping[str, P
     """Creates all views whose files exist, and returns their CREATE VIEW statements by name of the view."""
     paths = {name: escape_quotes(escape_glob(folder)) for name, folder in folders.items()}
     statements: dict[str, str] = {}
-    for name, content in VIEWS.items():
+    for name, select_query in VIEWS.items():
         if name in _unavailable_views(folders):
             continue
-        statements[name] = f"CREATE OR REPLACE VIEW {name} AS {content.format(**paths)};"
+        statements[name] = f"CREATE OR REPLACE VIEW {name} AS {select_query.format(**paths)};"
         connection.execute(statements[name])
     return statements
 

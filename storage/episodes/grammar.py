@@ -32,7 +32,7 @@ class Grammar(NamedTuple):
     season_and_episode: tuple[re.Pattern[str], ...]  # a season with its episode, such as S01E02
     season_x_episode: re.Pattern[str]  # a season with its episode, such as 1x5
     word_and_number: re.Pattern[str]  # any word with the number before or behind it
-    unspaced_word_and_number: re.Pattern[str]  # the same for words of scripts that need no spaces
+    unspaced_word_and_number: re.Pattern[str]  # like word_and_number, for scripts that need no spaces
     fraction: re.Pattern[str]  # number and total, such as "4/6" or "3 of 8"
     kinds: dict[str, str]  # case-folded word -> "season", "episode" or "part"
     ambiguous_words: frozenset[str]  # words that count only in an episode-num element or before a total

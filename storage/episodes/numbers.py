@@ -135,8 +135,8 @@ def merge_numbers(numbers: Sequence[EpisodeNumber]) -> EpisodeNumber:
     """Merges episode numbers that different texts state for one programme.
 
     Returns:
-        The first number with an episode. Its unknown values are taken from the other numbers, unless they
-        have a different season or episode.
+        The first EpisodeNumber whose episode is known. Its unknown fields are filled from the others, except
+        from those with a different season or episode.
     """
     if len(numbers) == 1:
         return numbers[0]
@@ -154,12 +154,12 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
 
     If the system is xmltv_ns, episode and part may be missing.
     """
-    fields = _XMLTV_NUMBER.fullmatch(text)
-    if fields is None or not _DIGIT.search(text) or _DOTTED_DATE.fullmatch(text):
+    number_match = _XMLTV_NUMBER.fullmatch(text)
+    if number_match is None or not _DIGIT.search(text) or _DOTTED_DATE.fullmatch(text):
         return None
     if system != XMLTV_NS and (system not in ONSCREEN or text.count(".") != 2):
         return None
-    values = [int(value) if value else None for value in fields.groups()]
+    values = [int(value) if value else None for value in number_match.groups()]
     values = [None if value is None or value > _MAX_NUMBER else value for value in values]
     return EpisodeNumber(
         *(value if index % 2 or value is None else value + 1 for index, value in enumerate(values))

@@ -2,7 +2,9 @@
 
 The file has one row for each combination of form, protocol and held-out title. The form is the input of the
 model (title alone, or title with airing context), and the protocol is the held-out set (SPLITS in
-vocabulary.py). ``oov`` is true if the title contains a word that is in no training title. With the form
+vocabulary.py). ``correct`` is 1 if the predicted category is correct, else 0. ``precision_at_10`` is the
+share of the 10 nearest titles that have a category in common with the title. ``family`` is the hash of the
+first content word. ``oov`` is true if the title contains a word that is in no training title. With the form
 CLUSTERS, a row is about the cluster of the title: ``correct`` is the B-cubed F score of the title, and
 ``precision_at_10`` is null.
 """

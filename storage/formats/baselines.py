@@ -1,7 +1,8 @@
 """Reads and writes baselines.json: the scores of simple models on held-out titles.
 
 Scores are stored by form (input of the model: title alone, or title with airing context) and protocol
-(held-out set). If a simple model could not be evaluated, its ``n`` is 0, and the reason is stored.
+(held-out set). If a simple model could not be evaluated, its ``n`` (number of scored titles) is 0, and the
+reason is stored.
 """
 
 import json

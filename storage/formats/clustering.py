@@ -1,10 +1,13 @@
 """Reads and writes the files of the artifact Clustering: the clusters of titles.
 
     clusters.npy        int32 (titles,), cluster id of each title; -1: in no cluster
-    clusters.json       list with name, size, label, identity, colour … of each cluster
+    clusters.json       list with the fields of ClusterName and Identity (tasks/cluster) of each cluster
     subclusters.npy     int32 (titles,), subcluster id of each title; -1: in no subcluster
-    subclusters.json    list with name ("": none), size, label, parent cluster … of each subcluster
+    subclusters.json    list with the fields of ClusterName, and the id of the cluster, of each subcluster
     clusters.parquet    each title with its cluster and subcluster and their names, for SQL
+
+``name`` is the displayed name (of a subcluster: "" if there is none), ``label`` is the category of at least
+half of the titles, and ``identity`` is a number that a cluster keeps from run to run.
 
 Only large clusters have subclusters. Density-based algorithms such as DBSCAN also store their ``Density`` in
 artifact.json.
@@ -38,8 +41,8 @@ def read_clusters(folder: Path) -> list[dict[str, Any]]:
 
 def read_subclusters(folder: Path) -> tuple[np.ndarray, list[dict[str, Any]]]:
     """Returns the subcluster id of each title, int32 (titles,), and one dictionary per subcluster."""
-    entries = json.loads((folder / "subclusters.json").read_text(encoding="utf-8"))
-    return open_array(folder, "subclusters"), entries
+    subclusters = json.loads((folder / "subclusters.json").read_text(encoding="utf-8"))
+    return open_array(folder, "subclusters"), subclusters
 
 
 def write_clustering(

@@ -4,7 +4,8 @@ The folder contains one or two files per field of OpenCorpus, and these files:
 
     family_hash.npy             a number in [0, 1) per title, by which training selects a validation set
     token_names.parquet         kind and text of each token, for messages
-    variants.parquet, frequencies.parquet
+    variants.parquet            raw_title, title_id
+    frequencies.parquet         counts of words per language, category and week, for SQL
     dropped_categories.parquet  categories that are not labels, with the reason and the number of titles
     spellings.json              most frequent spelling of each label (model.py)
 

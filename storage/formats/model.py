@@ -47,7 +47,7 @@ class Votes(NamedTuple):
 def open_similarity(folder: Path) -> np.ndarray:
     """Opens the similarity vectors of the titles as a memory map, float32 (titles, dim).
 
-    Models of older versions have only one file of vectors, which is used for all purposes.
+    Models of older versions have only one file of vectors, which is opened instead.
     """
     return open_array(folder, "similarity" if (folder / "similarity.npy").exists() else "vectors")
 
@@ -55,11 +55,11 @@ def open_similarity(folder: Path) -> np.ndarray:
 def write_votes(folder: Path, votes: Votes, name: str = VOTES) -> None:
     """Writes votes to the files ``name.parquet`` and ``name_support.npy`` in a Model folder."""
     k = votes.neighbours.shape[1]
-    lists = (
+    list_columns = (
         pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), k)
         for matrix in (votes.neighbours.astype(np.int32), votes.cosines.astype(np.float32))
     )
-    columns = [pa.array(votes.titles.astype(np.int32)), *lists]
+    columns = [pa.array(votes.titles.astype(np.int32)), *list_columns]
     table = pa.table(dict(zip(("title", "neighbours", "cosines"), columns, strict=True)))
     pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
     if votes.support is not None:

@@ -1,9 +1,9 @@
 """Writes the files of the artifact NearestTitles: the nearest titles of each title.
 
 neighbours.npy        int32 (titles, k), nearest titles by similarity vectors, best first; -1: none
-similarities.npy      float32 (titles, k), cosines of these neighbours
+similarities.npy      float32 (titles, k), cosines of the neighbours in neighbours.npy
 graph.npy             int32 (titles, k), nearest titles by the vectors for clustering
-graph_cosines.npy     float32 (titles, k), cosines of these neighbours
+graph_cosines.npy     float32 (titles, k), cosines of the neighbours in graph.npy
 neighbours.parquet    neighbours.npy and similarities.npy, for SQL
 vectors.parquet       similarity vectors, for SQL
 """

@@ -3,7 +3,7 @@
 The file ``kinds.safetensors`` contains the arrays of the classifier and, in its metadata, the JSON text
 "settings". Arrays whose name begins with "title." have one row per title. The file
 ``programme_kinds.parquet`` of a Corpus contains the kinds of each title, predicted at the default minimum
-precision. In a Model, titles.parquet contains the same columns.
+precision. In a Model, titles.parquet contains these columns.
 """
 
 import json

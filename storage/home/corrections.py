@@ -76,5 +76,5 @@ def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict
 
 
 def labels_by_show(corrections: Mapping[str, Correction]) -> dict[str, tuple[str, ...]]:
-    """Returns the corrected categories by show key, for cache keys, which must not depend on their times."""
+    """Returns the corrected categories by show key, for cache keys, which omit times of corrections."""
     return {show_key: correction.categories for show_key, correction in sorted(corrections.items())}

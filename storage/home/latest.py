@@ -35,25 +35,25 @@ def read_latest(home: str | Path, key: str) -> dict[str, Any]:
     folder = Workspace(home, create=False).home
     if not (folder / LATEST_FILE).exists():
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
-    content = _read_absolute(folder)
-    if not Path(content[key]).exists():
+    latest = _read_absolute(folder)
+    if not Path(latest[key]).exists():
         problem = f"the {key} of the last run has been removed from {folder}"
         raise HomeError(f"{problem}; run `guidespace nightly --feed …` again")
-    return content
+    return latest
 
 
 def _read_absolute(home: Path) -> dict[str, Any]:
     """Reads latest.json with absolute paths."""
-    content = json.loads((home / LATEST_FILE).read_text(encoding="utf-8"))
-    return {**content, **{name: str(home / content[name]) for name in PATH_KEYS}}
+    latest = json.loads((home / LATEST_FILE).read_text(encoding="utf-8"))
+    return {**latest, **{name: str(home / latest[name]) for name in PATH_KEYS}}
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
     """Returns the folders of the last run's map, scores, model and corpus; empty if no run has finished."""
     if not (home / LATEST_FILE).exists():
         return set()
-    content = _read_absolute(home)
-    files = [Path(content[name]).resolve() for name in PATH_KEYS]
+    latest = _read_absolute(home)
+    files = [Path(latest[name]).resolve() for name in PATH_KEYS]
     return {file if file.is_dir() else file.parent for file in files}
 
 

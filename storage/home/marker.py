@@ -24,6 +24,6 @@ def read_marker(home: Path) -> dict[str, Any]:
 
 def write_marker(home: Path, **properties: str) -> None:
     """Sets properties in home.json atomically; does not write the file if it already has these values."""
-    content = read_marker(home)
-    if content | properties != content:
-        write_json(home / MARKER_FILE, content | properties, sort_keys=True)
+    stored_properties = read_marker(home)
+    if stored_properties | properties != stored_properties:
+        write_json(home / MARKER_FILE, stored_properties | properties, sort_keys=True)

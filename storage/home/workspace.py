@@ -213,9 +213,9 @@ class Workspace:
             paths = sorted(file for file in temporary.rglob("*") if file.is_file())
             files = {file.relative_to(temporary).as_posix(): describe_file(file) for file in paths}
             digest = draft.digest or hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-            content = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now_text()}
-            content |= {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
-            write_json(temporary / "artifact.json", content, sort_keys=True)
+            artifact_json = {"kind": kind.kind, "digest": digest, "files": files, "published_at": _now_text()}
+            artifact_json |= {"counts": draft.counts, "details": draft.details, "made_of": draft.made_of}
+            write_json(temporary / "artifact.json", artifact_json, sort_keys=True)
         path = target.relative_to(self.home).as_posix()
         draft._artifact = kind(path=path, digest=digest, counts=dict(draft.counts))
         draft.folder = target
@@ -236,8 +236,8 @@ class Workspace:
         """Verifies the files of a published artifact and returns it, or None if it is missing or damaged."""
         folder = self.artifact_folder(kind, key)
         try:
-            content = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
-            files = content["files"].items()
+            artifact_json = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
+            files = artifact_json["files"].items()
             if any(describe_file(folder / name, expected["size"]) != expected for name, expected in files):
                 return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -245,13 +245,13 @@ class Workspace:
         with suppress(OSError):  # read-only for this user
             os.utime(folder)
         path = folder.relative_to(self.home).as_posix()
-        return kind(path=path, digest=content["digest"], counts=content["counts"])
+        return kind(path=path, digest=artifact_json["digest"], counts=artifact_json["counts"])
 
     def publish_again(self, artifact: Artifact) -> None:
         """Sets the time of publication of an artifact to now, which makes it the newest of its kind."""
         file = self.folder(artifact) / "artifact.json"
-        content = json.loads(file.read_text(encoding="utf-8"))
-        write_json(file, {**content, "published_at": _now_text()}, sort_keys=True)
+        artifact_json = json.loads(file.read_text(encoding="utf-8"))
+        write_json(file, {**artifact_json, "published_at": _now_text()}, sort_keys=True)
 
     def details(self, artifact: Artifact) -> dict[str, Any]:
         """Returns the JSON values that a stage has stored as ``details`` of a published artifact."""

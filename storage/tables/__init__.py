@@ -1,7 +1,7 @@
 """Stores embedding tables and their optimizer state in device memory, host memory or a mapped file.
 
 The library does not import other packages of the project. With float32, training with any kind of table gives
-the same rows as with a ``Resident`` table, bit for bit. Narrower types are rounded stochastically.
+the same rows as with a ``Resident`` table, bit for bit. Values of narrower types are rounded stochastically.
 """
 
 from storage.tables.bag_collection import EmbeddingBagConfig, OffloadedEmbeddingBagCollection

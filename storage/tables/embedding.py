@@ -37,11 +37,11 @@ class OffloadedEmbedding(nn.Module):
         cache_bytes: Device memory for cached rows and state; 0: four fifths of the free memory.
         cache_rows: Number of cached rows; 0: as many as fit into cache_bytes.
         start: Initial rows, float32 (num_embeddings, embedding_dim), as a tensor or a Section. A number is
-            the standard deviation of normally distributed rows, which are drawn.
-        seed: Seed of the drawn rows and of stochastic rounding.
+            the standard deviation of normally distributed rows, which are drawn at random.
+        seed: Seed of random initial rows and of stochastic rounding.
         padding_idx: Row without gradients, as in ``nn.Embedding``; it is zero unless ``start`` is a tensor.
 
-    The other arguments are those of ``Offloaded``.
+    ``Offloaded`` documents the other arguments.
 
     Raises:
         ValueError: The cache is too small for one row, or the transfer is not available.
@@ -87,8 +87,8 @@ class OffloadedEmbedding(nn.Module):
             self.table.storage.fill(self.padding_idx, {ROW_FIELD: zero_row, **initial_state})
         self.steps, self.is_frozen = 0, False
         self.layout: Any = None  # JSON value that identifies the rows of the table; subclasses set it
-        self._announced_ids: Tensor | None = None  # sorted ids of the current batch, on the device
-        self._announced_rows: Tensor | None = None  # their rows, which all calls of ``forward`` share
+        self._announced_ids: Tensor | None = None  # sorted ids of the batch of ``prefetch``, on the device
+        self._announced_rows: Tensor | None = None  # rows of _announced_ids for all calls of ``forward``
         self._padding_position = -1  # position of padding_idx in the current rows; -1: none
         self._gradients = RowGradients()
 
@@ -145,7 +145,8 @@ class OffloadedEmbedding(nn.Module):
         """Returns the row of each id: (*ids.shape, embedding_dim), on the device.
 
         Raises:
-            ValueError: Within ``prefetch``, an id was not announced (on a GPU: a device-side assertion).
+            ValueError: In a loop over ``prefetch``, an id is not among those that the argument ``ids`` of
+                ``prefetch`` returned for the batch (on a GPU: a device-side assertion).
         """
         ids = ids.to(self.table.device, torch.int64)
         vectors = take_rows(*self._gather_distinct_rows(ids))

@@ -34,9 +34,9 @@ class RowGradients:
             A list of at most one pair: distinct ids, and a leaf tensor with their gradients as ``grad``.
         """
         if len(self._leaves) > 1:
-            pairs = [(ids, rows.grad) for ids, rows in self._leaves.values() if rows.grad is not None]
-            ids, positions = torch.unique(torch.cat([ids for ids, _ in pairs]), return_inverse=True)
-            grad = segment_sum(torch.cat([grad for _, grad in pairs]), positions, len(ids))
+            ids_and_grads = [(ids, rows.grad) for ids, rows in self._leaves.values() if rows.grad is not None]
+            ids, positions = torch.unique(torch.cat([ids for ids, _ in ids_and_grads]), return_inverse=True)
+            grad = segment_sum(torch.cat([grad for _, grad in ids_and_grads]), positions, len(ids))
             self.clear()
             rows = grad.new_zeros(1, 1).expand_as(grad).requires_grad_()  # only the gradient is used
             rows.grad = grad

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Host:
-    """Memory for records on the host: anonymous memory, or a mapped scratch file in ``folder``.
+    """Host memory for the records of a table: anonymous memory, or a mapped scratch file in ``folder``.
 
     Args:
         records: Number of records.
@@ -55,7 +55,7 @@ class Host:
     def pin(self, device: torch.device | None = None) -> None:
         """Pins the memory for kernels of ``device``, or logs that this failed. Does nothing for a file.
 
-        The memory must be filled before.
+        The records must be written before this call.
         """
         if self.pinned or self._file is not None:
             return
@@ -73,7 +73,7 @@ class Host:
             weakref.finalize(self, unregister, self.data.data_ptr(), device)
 
     def will_need(self, ids: Tensor) -> None:
-        """Asks the operating system to load the pages of records of a file, to avoid single page faults.
+        """Asks the operating system to load the pages of some records of a file, to avoid a fault per page.
 
         Args:
             ids: Record numbers, int64 (any,).

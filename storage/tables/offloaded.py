@@ -102,8 +102,8 @@ class Offloaded:
         self._finish_loop()
         if self._write_stream is not None:
             self._write_stream.wait_stream(torch.cuda.current_stream(self.device))
-        options = self.planner, self.execute, self._steps, self.lookahead
-        prefetcher = self._prefetcher = Prefetcher(batches, ids, *options)
+        prefetcher_arguments = self.planner, self.execute, self._steps, self.lookahead
+        prefetcher = self._prefetcher = Prefetcher(batches, ids, *prefetcher_arguments)
         try:
             for batch, ready_batch in self.statistics.count_batches(prefetcher):
                 self._current = ready_batch
@@ -112,7 +112,7 @@ class Offloaded:
                     problem = "the table was restored, or another `prefetch` began, before this loop ended"
                     raise RuntimeError(f"{problem}; finish or leave the loop first")
                 self._current = None
-                self._wait_for_rows(ready_batch)  # needed if no step was made: writes wait only for steps
+                self._wait_for_rows(ready_batch)  # without a step, nothing has waited for the transfers
                 self._steps.done(ready_batch.plan.number)
         finally:
             if self._prefetcher is prefetcher:
@@ -141,13 +141,13 @@ class Offloaded:
         """Replaces the rows ``ids`` and their state; values of narrow types are rounded."""
         batch = self._find_batch(ids)
         self._check_order(batch, ids)
-        values = {ROW_FIELD: rows, **state}
+        new_values = {ROW_FIELD: rows, **state}
         stored_values: dict[str, Tensor] = {}
         for index, field in enumerate(self.storage.records.fields):
-            value, seed = values[field.name], self.seed * 64 + index
+            value, seed = new_values[field.name], self.seed * 64 + index
             if field.dtype != value.dtype:
-                matrix = round_(value.flatten(1), field.dtype, batch.ids, seed, self._roundings)
-                value = matrix.view(value.shape)
+                rounded_value = round_(value.flatten(1), field.dtype, batch.ids, seed, self._roundings)
+                value = rounded_value.view(value.shape)
             stored_values[field.name] = value
         self._roundings += 1
         slots = batch.slots
@@ -198,7 +198,7 @@ class Offloaded:
         return sections
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """Loads a checkpoint with the same shapes; ``read(name)[first:last]`` returns rows of a tensor."""
+        """Loads a checkpoint of a table of this size; ``read(name)[first:last]`` reads rows of a tensor."""
         self._finish_loop(wait_for_gpu=True)
         names = *self.storage.cells, *self.storage.row_scalars
         saved_tensors = {name: read(_section_name(name)) for name in names}
@@ -277,7 +277,7 @@ class Offloaded:
     def _check_order(self, batch: ReadyBatch, ids: Tensor) -> None:
         """Asserts, for ids on a GPU, that they equal the ids of the batch; does not synchronize."""
         if ids.device.type == "cuda":
-            problem = "gather got other ids than the batch contains, or another order"
+            problem = "the ids of gather differ from the ids of the batch, or are in another order"
             torch._assert_async((ids == batch.ids).all(), problem)  # pyright: ignore[reportPrivateImportUsage]
 
     def _wait_for_rows(self, batch: ReadyBatch) -> None:
@@ -296,5 +296,5 @@ class Offloaded:
 
 
 def _section_name(name: str) -> str:
-    """Returns the name of a tensor in a checkpoint; Resident uses the same names."""
+    """Returns the name of a field in a checkpoint of this table and of ``Resident``."""
     return name if name == ROW_FIELD else f"state.{name}"

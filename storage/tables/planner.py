@@ -54,8 +54,8 @@ class Planner:
     Args:
         rows: Number of rows of the table.
         hot: Number of permanent slots, with the first rows of the table.
-        recent: Number of other slots, whose rows change.
-        order: Order in which these slots are reused; None: the least recently used slot first.
+        recent: Number of slots that cold rows share.
+        order: Order in which the recent slots are reused; None: the least recently used slot first.
     """
 
     def __init__(self, rows: int, hot: int, recent: int, order: SlotOrder | None = None) -> None:
@@ -76,14 +76,14 @@ class Planner:
             ValueError: ``ids`` contains duplicates.
         """
         number, self._batches = self._batches, self._batches + 1
-        cold = self._find_cold(ids)  # this and the next arrays of positions refer to ``ids``
+        cold = self._find_cold(ids)  # positions in ``ids``; hits, misses, enter and direct are parts of them
         cold_slots = self._row_slots[ids[cold] - self.hot].astype(np.int64)
         is_cached = cold_slots >= 0
         hits, hit_slots = cold[is_cached], cold_slots[is_cached]
         self._last_batches[hit_slots] = number  # prevents the eviction of these rows by this batch
         misses = cold[~is_cached]
-        count = min(len(misses), self.recent - len(hits))
-        free_slots = self.order.victims(count, number, self._slot_rows, self._last_batches)
+        reused_count = min(len(misses), self.recent - len(hits))
+        free_slots = self.order.victims(reused_count, number, self._slot_rows, self._last_batches)
         enter, direct = misses[: len(free_slots)], misses[len(free_slots) :]
         leave_slots = free_slots[self._slot_rows[free_slots] >= 0]
         leave_ids = self._slot_rows[leave_slots]
@@ -109,7 +109,7 @@ class Planner:
         return slots
 
     def plan_in_place(self, ids: np.ndarray) -> CachePlan:
-        """Plans a step outside of ``prefetch``, without transfers; it uses rows on the host directly."""
+        """Plans a step outside of ``prefetch``: no transfers; rows without a slot are used on the host."""
         slots, empty = self.locate(ids), np.zeros(0, dtype=np.int64)
         direct = np.flatnonzero(slots < 0)
         return CachePlan(NO_STEP, ids, slots.clip(0), direct, empty, empty, empty, empty, NO_STEP)
@@ -124,7 +124,7 @@ class Planner:
 
 def check_distinct(ids: np.ndarray) -> None:
     """Raises a ValueError if ``ids`` has duplicates, because one of two updates of a row would be lost."""
-    values, counts = np.unique(ids, return_counts=True)
-    if len(values) < len(ids):
-        duplicates = values[counts > 1][:5].tolist()
+    distinct_ids, counts = np.unique(ids, return_counts=True)
+    if len(distinct_ids) < len(ids):
+        duplicates = distinct_ids[counts > 1][:5].tolist()
         raise ValueError(f"a batch contains rows {duplicates} more than once; pass `torch.unique` of its ids")

@@ -17,22 +17,22 @@ from torch import Tensor
 RECORD_ALIGN_BYTES, FIELD_ALIGN_BYTES = 128, 16
 ROW_FIELD = "rows"  # name of the field with the row
 NARROW_DTYPES = (torch.float16, torch.bfloat16)  # types of stored values; computations use float32
-# Number of fraction bits of float32 that the type does not have.
+# For each narrow type: number of fraction bits of float32 that the type lacks.
 _DROPPED_BITS = {torch.bfloat16: 16, torch.float16: 13}
 _FLOAT16_SMALLEST_NORMAL, _FLOAT16_LARGEST = 2.0**-14, 65504.0
 _FLOAT16_SUBNORMAL_STEP = 2.0**-24  # distance of neighbouring subnormal numbers
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Returns the type in which stored values are computed and saved: float32 for float16 and bfloat16.
+    """Returns the type that computations and checkpoints use for stored values of type ``dtype``.
 
-    Other types are returned unchanged.
+    It is float32 for float16 and bfloat16, and otherwise ``dtype`` itself.
     """
     return torch.float32 if dtype in NARROW_DTYPES else dtype
 
 
 def to_compute_dtype(values: Tensor) -> Tensor:
-    """Converts stored values to the type in which they are computed."""
+    """Converts stored values to the type that computations use (``compute_dtype``)."""
     return values.to(compute_dtype(values.dtype))
 
 

@@ -33,7 +33,7 @@ class Resident:
         return self.rows.device
 
     def prefetch(self, batches: Iterable[BatchT], ids: Callable[[BatchT], Tensor]) -> Iterable[BatchT]:
-        """Iterates over batches. Does nothing else, unlike the same method of an offloaded table.
+        """Returns the batches unchanged. An offloaded table would also prefetch their rows.
 
         For each batch, the caller must call ``gather`` and ``write_back`` once, with the rows ``ids(batch)``.
 
@@ -66,7 +66,7 @@ class Resident:
         return {name: as_section(tensor) for name, tensor in self.tensors().items()}
 
     def restore(self, read: Callable[[str], Any]) -> None:
-        """Loads a checkpoint with the same shapes; ``read(name)[first:last]`` returns rows of a tensor."""
+        """Loads a checkpoint of a table of this size; ``read(name)[first:last]`` reads rows of a tensor."""
         for name, tensor in self.tensors().items():
             saved_tensor = read(name)
             for first, last in divide_rows(len(tensor), tensor[:1].nbytes):

@@ -50,7 +50,7 @@ class RowStorage:
         cache: Records in the cache, uint8 (slots, width), on the device.
         cells: Views of the fields of the cache by name, (slots, *shape).
         hot: Number of permanent slots.
-        recent: Number of other slots, whose rows change.
+        recent: Number of all other slots, whose rows are replaced by rows of later batches.
         row_scalars: States with one number per row by name, (tokens, *shape), on the device.
     """
 
@@ -99,10 +99,10 @@ class RowStorage:
 
     def start(self, start: Section, optimizer: StateInitializer) -> None:
         """Stores all rows and their initial optimizer state."""
-        first = 0
+        first_row = 0
         for piece in start.pieces():
-            self.fill(first, {ROW_FIELD: piece.cpu(), **optimizer.initial_state(piece.cpu())})
-            first += len(piece)
+            self.fill(first_row, {ROW_FIELD: piece.cpu(), **optimizer.initial_state(piece.cpu())})
+            first_row += len(piece)
 
     def fill(self, first: int, values: Mapping[str, Tensor]) -> None:
         """Stores consecutive rows and their state from row ``first`` on; narrow types are rounded to nearest.
@@ -134,7 +134,7 @@ class RowStorage:
 
         Args:
             records: Numbers of the host records (row − ``hot``).
-            device_records: The same numbers on the device.
+            device_records: ``records`` as a tensor on the device.
             cache: Records on the device, uint8 (slots, width): the cache or a temporary block.
             slots: Slot of each record, on the device.
         """

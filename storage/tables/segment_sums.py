@@ -108,7 +108,10 @@ def embedding_bag(
     mode: str = "sum",
     padding: int = -1,
 ) -> Tensor:
-    """Calls ``F.embedding_bag``. The last of ``offsets`` is the number of entries; ``padding`` -1: none."""
+    """Calls ``F.embedding_bag``, without pooling the id ``padding`` (-1: all ids are pooled).
+
+    The last element of ``offsets`` is the number of entries.
+    """
     return F.embedding_bag(
         ids,
         rows,

@@ -37,7 +37,7 @@ class ShardedEmbedding(OffloadedEmbedding):
     Args:
         num_embeddings: Number of rows of all processes together.
         start: Initial rows of all processes, as in ``OffloadedEmbedding``. Each process stores only its part.
-        seed: Seed of the drawn rows; it must be equal in all processes.
+        seed: Seed of random initial rows; it must be equal in all processes.
         padding_idx: Row without gradients, as in ``OffloadedEmbedding``.
         options: Other arguments of ``OffloadedEmbedding``, for the rows of this process.
 
@@ -98,7 +98,7 @@ class ShardedEmbedding(OffloadedEmbedding):
     def _exchange_batches(
         self, batches: Iterable[BatchT], ids: Any
     ) -> Generator[tuple[BatchT, Tensor], None, None]:
-        """Yields each batch with those rows of this process that any process needs for its batch.
+        """Yields each batch, and the rows of this process that the current batches of all processes need.
 
         Ends when a process has no further batch.
         """
@@ -117,7 +117,7 @@ class ShardedEmbedding(OffloadedEmbedding):
                 self._exchange_sizes([NO_BATCH] * self.processes, self._planning_group)
 
     def _gather_distinct_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the rows of the distinct ids, sorted by storing process, and each id's position in them."""
+        """Returns a row per distinct id, ordered by the process that stores it, and each id's row index."""
         distinct_ids, positions = torch.unique(ids, return_inverse=True)
         if len(distinct_ids) and not 0 <= int(distinct_ids[0]) <= int(distinct_ids[-1]) < self.num_embeddings:
             invalid_id = int(distinct_ids[0] if distinct_ids[0] < 0 else distinct_ids[-1])
@@ -134,9 +134,9 @@ class ShardedEmbedding(OffloadedEmbedding):
 
     def _route_ids(self, distinct_ids: Tensor) -> "_Route":
         """Sorts distinct ids by the process that stores the row."""
-        owners = distinct_ids % self.processes
-        order = owners.argsort(stable=True)
-        sizes = owners.bincount(minlength=self.processes).tolist()
+        storing_processes = distinct_ids % self.processes
+        order = storing_processes.argsort(stable=True)
+        sizes = storing_processes.bincount(minlength=self.processes).tolist()
         return _Route(distinct_ids[order] // self.processes, order, sizes)
 
     def _exchange_sizes(self, sizes: list[int], group: Any = None) -> list[int]:
@@ -193,8 +193,8 @@ class _ExchangeRows(torch.autograd.Function):
 class _Route:
     """Distinct ids, sorted by the process that stores the row."""
 
-    rows: Tensor  # row number of each id within the storing process
-    order: Tensor  # positions of the sorted ids before sorting
+    rows: Tensor  # number of each id's row in the process that stores it
+    order: Tensor  # position of each sorted id in the unsorted ids
     sizes: list[int]  # number of ids of each process
 
 

@@ -69,8 +69,8 @@ def as_section(tensor: Tensor) -> Section:
 def random_rows(rows: int, dim: int, std: float, seed: int | torch.Generator) -> Section:
     """Returns a section of normally distributed rows, drawn piece by piece: float32 (rows, dim).
 
-    The rows and, if ``seed`` is a generator, its state after drawing them equal those of
-    ``torch.randn(rows, dim) * std``.
+    The rows equal ``torch.randn(rows, dim) * std``. If ``seed`` is a generator, its state also changes as by
+    this call.
     """
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     state = generator.get_state()
@@ -115,7 +115,7 @@ def write_safetensors(file: Path, sections: Mapping[str, Section], metadata: Map
         metadata: Metadata of the file by name.
 
     Raises:
-        ValueError: The pieces of a section have another size than its shape.
+        ValueError: The total size of the pieces of a section differs from the size of its shape.
     """
     ordered_sections = sorted(sections.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     header: dict[str, object] = {"__metadata__": dict(metadata)}

@@ -80,7 +80,7 @@ class RowsOptimizer(torch.optim.Optimizer):
         """Restores learning rates and step counts.
 
         Raises:
-            ValueError: ``state_dict`` is of another number of embeddings.
+            ValueError: ``state_dict`` was saved with another number of embeddings.
         """
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.embeddings):

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 TransferKind = Literal["auto", "uva", "staged"]
 BUFFER_BYTES = 32 << 20  # size of a pinned buffer
 THREADS_PER_BLOCK, RECORDS_PER_WARP = 256, 4  # a warp loads four records before it stores the first one
-# Kernels use an eighth of the multiprocessors, which is estimated to be enough to saturate the link.
+# Kernels use an eighth of the multiprocessors, which is estimated to saturate the link to the host.
 MULTIPROCESSORS_PER_BLOCK = 8
 SOURCE = r"""
 #define MOVE_RECORDS(FROM, TO) \
@@ -96,7 +96,7 @@ class Staged:
             problem = f"pinning a buffer of {shape[0] * shape[1] * 8 / 1e6:.0f} MB was refused ({error})"
             log.warning("%s: rows are moved through pageable memory, which is slower", problem)
             self._buffers = [torch.empty(shape, **options) for _ in range(buffer_count)]
-        self._events: list[Any] = [None, None]  # last use of each buffer by the GPU
+        self._events: list[Any] = [None, None]  # event after the last use of each buffer by the GPU
         self._current_buffer = 0
 
     def read(self, ids: Tensor, cache: Tensor, slots: Tensor) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EXPERIMENT = "guidespace"
 MODEL_NAME = "guidespace-titles"
-NAME_KEY = "registered_model"  # key in home.json
+NAME_KEY = "registered_model"  # key of the name of the registered model in home.json
 # Environment variable with the URL of MLflow's web pages, which is used if the tracking URI is a database.
 PAGES_VARIABLE = "GUIDESPACE_MLFLOW_PAGES"
 _ENVIRONMENT_DEFAULTS = {  # environment variables that are set unless the user has set them
@@ -82,8 +82,8 @@ class Connection:
     def model_name(self, requested_name: str | None) -> str:
         """Returns the name of the registered model.
 
-        The name is ``requested_name`` or, if this is None, the name in home.json. If it is empty, the name is
-        ``guidespace-titles``, to which the id of the home is appended on a server that homes may share.
+        The name is ``requested_name`` or, if this is None, the name in home.json. If that is empty, the name
+        is ``guidespace-titles``, to which the id of the home is appended on a server that homes may share.
         """
         name = requested_name
         if name is None:
@@ -159,7 +159,8 @@ def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None
     """Updates the paths of artifacts in MLflow's database after a home was moved, in one transaction.
 
     MLflow stores absolute paths, and its API cannot change them. The columns PATH_COLUMNS have not changed
-    since MLflow 2 (that of logged_models: since MLflow 3). The previous folder is read from the experiment.
+    since MLflow 2 (the column of logged_models: since MLflow 3). The previous folder is read from the
+    experiment.
 
     Args:
         database: MLflow's SQLite database.

@@ -128,10 +128,10 @@ def copy_code(file: Path, target: Path) -> list[Path]:
 def sentence_encoder(model_folder: Path) -> str:
     """Returns the name of the sentence encoder of the model in a Model folder, or "none"."""
     try:
-        content = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
+        lexicon = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return "none"
-    return content.get("sentences", {}).get("encoder", {}).get("name", "none")
+    return lexicon.get("sentences", {}).get("encoder", {}).get("name", "none")
 
 
 def requirements(file: Path, encoder: str = "none") -> list[str]:

@@ -45,14 +45,14 @@ class Retention(Registry):
         versions = list(self._versions())
         kept_versions = self._versions_to_keep(versions, keep)
         registered_models = {version.tags.get(VersionTag.LOGGED_MODEL) for version in versions}
-        count = size = 0
+        removed_count = removed_bytes = 0
         for version in versions:
             tags, number = version.tags, str(version.version)
             model = self._logged_model(tags.get(VersionTag.LOGGED_MODEL, ""))
             has_only_row = model is None and VersionTag.PROMOTED_AT in tags  # a former champion without files
             if number in kept_versions or has_only_row:
                 continue
-            count, size = count + 1, size + self._size_of_files(model)
+            removed_count, removed_bytes = removed_count + 1, removed_bytes + self._size_of_files(model)
             if not dry_run:
                 self.client.set_model_version_tag(self.name, number, VersionTag.FILES, REMOVED_FILES)
                 self._remove(model)
@@ -60,16 +60,16 @@ class Retention(Registry):
                     self.client.delete_model_version(self.name, number)
         for model in self._logged_models():
             if model.model_id not in registered_models:
-                count, size = count + 1, size + self._size_of_files(model)
+                removed_count, removed_bytes = removed_count + 1, removed_bytes + self._size_of_files(model)
                 if not dry_run:
                     self._remove(model)
-        return RemovalResult(what="models", count=count, bytes=size)
+        return RemovalResult(what="models", count=removed_count, bytes=removed_bytes)
 
     def prune_runs(self, ended_before: datetime, keep: int, *, dry_run: bool = False) -> RemovalResult:
         """Removes runs that ended before an instant, and their files.
 
-        The runs of model versions that ``prune_models`` with this ``keep`` does not remove are kept. If
-        ``dry_run`` is set, the runs are only counted.
+        The runs of the model versions that ``prune_models(keep)`` does not remove are kept. If ``dry_run`` is
+        set, the runs are only counted.
         """
         versions = list(self._versions())
         kept_versions = self._versions_to_keep(versions, keep)

@@ -7,8 +7,8 @@ FLOW_RUN_ID_TAG = "prefect.flow_run_id"
 FLOW_RUN_URL_TAG = "prefect.flow_run_url"
 AS_OF_TAG = "guidespace.as_of"  # instant of the guide that the run used: ISO in UTC, which sorts as text
 MODEL_VERSION_TAG = "guidespace.model_version"  # number of the model version that the run has registered
-CHAMPION_TAG = "guidespace.champion"  # "True" if this version was served after the run
-GATE_TAG = "guidespace.gate"  # why this version was made champion, or why not
+CHAMPION_TAG = "guidespace.champion"  # "True" if the registered version was served after the run
+GATE_TAG = "guidespace.gate"  # why the registered version was made champion, or why not
 
 
 class VersionTag:

@@ -33,7 +33,7 @@ def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles
     for block in row_blocks(len(corpus)):  # the arrays of a million titles would need 6 GB
         rows = np.arange(block.start, block.stop)
         raw_titles, contexts, splits, oov = titles[block].select(TITLE_COLUMNS).columns
-        dense = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
+        sentence_features = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
         texts = raw_titles.to_pylist(), contexts.to_pylist()
-        vectors = encoder.embed_with_context(*texts, dense, corpus.complete_tokens(rows))
-        yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), dense, *vectors)
+        vectors = encoder.embed_with_context(*texts, sentence_features, corpus.complete_tokens(rows))
+        yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), sentence_features, *vectors)

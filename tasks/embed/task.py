@@ -47,20 +47,22 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
 
 def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
     """Returns the arrays to publish for a block of titles, by the names of their files."""
-    raw_titles, dense = block.raw_titles, block.dense
+    raw_titles, sentence_features = block.raw_titles, block.dense
     word_counts, unseen_counts = np.zeros((2, len(raw_titles)), dtype=np.int32)
-    held_out = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
-    held_out_titles = [raw_titles[row] for row in held_out]
-    word_counts[held_out], unseen_counts[held_out] = encoder.count_unseen(held_out_titles)
-    oov = np.flatnonzero(block.oov)
-    without_unseen = encoder.without_unseen_words().embed([raw_titles[row] for row in oov], dense[oov])
+    held_out_rows = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
+    held_out_titles = [raw_titles[row] for row in held_out_rows]
+    word_counts[held_out_rows], unseen_counts[held_out_rows] = encoder.count_unseen(held_out_titles)
+    oov_rows = np.flatnonzero(block.oov)
+    vectors_without_unseen = encoder.without_unseen_words().embed(
+        [raw_titles[row] for row in oov_rows], sentence_features[oov_rows]
+    )
     return {
         "vectors": block.vectors,
         "full": block.full,
         "known": np.asarray(block.vectors.any(axis=1)),
         "words": word_counts,
         "unseen": unseen_counts,
-        "unaugmented": without_unseen,
-        "similarity": encoder.similarity(dense, block.full),
-        "similarity_alone": encoder.similarity(dense, block.vectors),
+        "unaugmented": vectors_without_unseen,
+        "similarity": encoder.similarity(sentence_features, block.full),
+        "similarity_alone": encoder.similarity(sentence_features, block.vectors),
     }

@@ -17,7 +17,7 @@ class Adagrad(RowOptimizer):
     References: Duchi, Hazan, Singer. JMLR 12, 2011, figure 1.
     """
 
-    STATE = {"sum": "initial_accumulator_value"}
+    STATE = {"sum": "initial_accumulator_value"}  # name of a state: field with its initial value
     name: Literal["adagrad"] = "adagrad"
     learning_rate: float = setting(0.05, "Learning rate at the start of training", gt=0)
     epsilon: float = setting(1e-10, "Constant that is added to the divisor, so that it is not 0", gt=0)
@@ -140,7 +140,7 @@ class Rprop(RowOptimizer):
     References: Riedmiller, Braun. ICNN 1993. As in torch.optim, a step is not undone if the sign changes.
     """
 
-    STATE = {"length": "learning_rate", "last": 0.0}
+    STATE = {"length": "learning_rate", "last": 0.0}  # name of a state: initial value, or field with it
     name: Literal["rprop"] = "rprop"
     learning_rate: float = setting(0.1, "Learning rate at the start of training", gt=0)
     etaminus: float = setting(0.5, "Factor on the step length if the sign changes", gt=0, lt=1)

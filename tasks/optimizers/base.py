@@ -19,7 +19,7 @@ Steps = int | Tensor
 class RowOptimizer:
     """Base class of the optimizers. The fields are hyper-parameters, named as in torch.optim."""
 
-    # Name of each state that has the shape of the rows, with its initial value or the field that contains it
+    # Initial value, or name of the field with the initial value, of each state with the shape of the rows.
     STATE: ClassVar[dict[str, float | str]] = {}
     name: str
     learning_rate: float

@@ -2,8 +2,8 @@
 
 A parameter group consists of a pattern and an optimizer, which updates the parameters whose names match the
 pattern. ``train.optimizer`` updates all other parameters. If ``per_row_steps`` is set, the optimizer state of
-a parameter contains ``steps``, float32 (tokens, 1), the number of steps in which each row has occurred. It is
-exact up to 16 million.
+a parameter contains ``steps``, float32 (tokens, 1), the number of steps in which each row has occurred. This
+number is exact up to 16 million.
 """
 
 import fnmatch

@@ -72,7 +72,7 @@ class ASGD(RowOptimizer):
     """Optimizer: SGD that also averages the rows over steps, as in torch.optim.ASGD.
 
     The average is stored in the optimizer state, but title vectors are computed from the rows themselves. The
-    decay of the step length depends on the learning rate without schedule and weight.
+    decay of the step length depends on the learning rate without the factors of schedule and row weight.
 
     References: Polyak, Juditsky. SIAM J. Control and Optimization 30 (1992). Schedule: Bottou. Stochastic
         Gradient Descent Tricks. 2012, section 5.

@@ -56,8 +56,8 @@ class YellowFin:
     of coordinates that a step updates, and divides D by the square root of this share.
 
     We differ from the code of the authors: a step does not change the velocity of a row that does not occur
-    in it. Learning rate and momentum are not averaged, as in the paper; the code averages them with decay β.
-    Only ``train.clipping`` clips gradients; the code also clips them at a norm that depends on h_max.
+    in it. Their code also averages learning rate and momentum with decay β; the paper does not. Their code
+    clips gradients at a norm that depends on h_max; here, only ``train.clipping`` clips them.
 
     References: Zhang, Mitliagkas. MLSys 2019, algorithms 1 to 4. https://arxiv.org/abs/1706.03471. The
         solution of the cubic equation, slow start and sparsity are from the code of the authors.
@@ -103,8 +103,8 @@ class YellowFin:
         curvatures = memory["window"][: min(step, self.window)]
         *averages, distance, mean_grad_square, sparsity = memory["averages"].tolist()
         minimum, maximum = float(curvatures.min()), float(curvatures.max())
-        values = math.log(minimum + _TINY), maximum, curvature, math.sqrt(curvature)
-        log_min, max_curvature, mean_curvature, mean_norm = map(self._average, averages, values)
+        new_values = math.log(minimum + _TINY), maximum, curvature, math.sqrt(curvature)
+        log_min, max_curvature, mean_curvature, mean_norm = map(self._average, averages, new_values)
         distance = self._average(distance, mean_norm / (mean_curvature + _TINY))
         sparsity = self._average(sparsity, updated_share)
         square_change = sum(self._update_mean_(update, step) for update in updates)

@@ -71,11 +71,13 @@ class RecurrentTraining:
 
         self.encoder, self.strings, self.settings = encoder, strings, settings
         self._batches, self._loss, self.epoch, self.steps = batches, loss, 0, 0
-        dense = dict(encoder.cell.named_parameters())
-        dense |= {f"head.{name}": parameter for name, parameter in (head.named_parameters() if head else ())}
-        self.groups = ParameterGroups([CHARACTERS, *dense], settings)
+        dense_parameters = dict(encoder.cell.named_parameters())
+        dense_parameters |= {
+            f"head.{name}": parameter for name, parameter in (head.named_parameters() if head else ())
+        }
+        self.groups = ParameterGroups([CHARACTERS, *dense_parameters], settings)
         state = self.groups.updaters[CHARACTERS].initial_state(encoder.rows)
-        self.table, self.dense = Resident(encoder.rows, state), DenseParameters(dense, self.groups)
+        self.table, self.dense = Resident(encoder.rows, state), DenseParameters(dense_parameters, self.groups)
 
     def run(self) -> Iterator[Progress]:
         """Trains the remaining epochs, and yields a Progress with the mean loss after each epoch."""
@@ -113,7 +115,10 @@ class RecurrentTraining:
         return loss.detach()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Returns all tensors of a checkpoint, by name. ``restore`` also requires ``epoch`` and ``steps``."""
+        """Returns the tensors to save in a checkpoint, by name.
+
+        The caller must also save ``epoch`` and ``steps``, which ``restore`` requires.
+        """
         table = {f"{CHARACTERS}.{name}": tensor for name, tensor in self.table.tensors().items()}
         return {**table, **self.dense.tensors(), **self.groups.tensors()}
 

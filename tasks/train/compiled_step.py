@@ -217,8 +217,8 @@ class CompiledStep:
             layer_grads = self._multiply(projections.T, bags.dense.numpy(), "layer_grads")
             squared_norm += _loops.sum_of_squares(layer_grads)
         squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
-        result = Gradients(loss, entries, grads, label_grads, layer_grads)
-        return result if np.isfinite(squared_norm) else None
+        gradients = Gradients(loss, entries, grads, label_grads, layer_grads)
+        return gradients if np.isfinite(squared_norm) else None
 
     def _add_sentences(self, bag: np.ndarray, bags: Bags) -> _SentenceVectors:
         """Returns normalise(bag + β · |x| · normalise(W x)) and intermediate results.

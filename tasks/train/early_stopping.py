@@ -19,10 +19,10 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.text.words import CONTEXT
 from tasks.train.step import Trainer
 
-MAX_BASE_TITLES = 5_000  # number of training titles among which neighbours are searched, at most
+MAX_BASE_TITLES = 5_000  # maximum number of training titles among which neighbours are searched
 COLLAPSE_SAMPLE = 512  # approximate number of titles whose vectors are checked for collapse
 NEIGHBOUR_COUNT = 10  # k of k-NN
-COLLAPSE_COSINE = 0.95  # vectors with a higher mean cosine have collapsed; real guides have 0.0 to 0.3
+COLLAPSE_COSINE = 0.95  # vectors with a higher mean cosine have collapsed; it is 0.0 to 0.3 for real guides
 _BLOCK_TITLES = 1024  # validation titles that are scored at a time, which limits memory
 
 
@@ -60,13 +60,13 @@ class TuningSet:
         The tuning_score is missing if there are no validation titles.
         """
         encoder = trainer.settings.encoder
-        validation_dense, base_dense = (encoder.dense(*vectors) for vectors in self._sentence_vectors)
-        base = trainer.vectors(self._base_tokens, self._bagger, base_dense)
-        sample = base[:: max(1, len(base) // COLLAPSE_SAMPLE)]
+        validation_features, base_features = (encoder.dense(*vectors) for vectors in self._sentence_vectors)
+        base_vectors = trainer.vectors(self._base_tokens, self._bagger, base_features)
+        sample = base_vectors[:: max(1, len(base_vectors) // COLLAPSE_SAMPLE)]
         scores = {"mean_cosine": mean_cosine(sample), "effective_rank": effective_rank(sample)}
         if len(self.validation):
             scores["tuning_score"] = self._tuning_score(
-                trainer.vectors(self._validation_tokens, self._bagger, validation_dense), base
+                trainer.vectors(self._validation_tokens, self._bagger, validation_features), base_vectors
             )
         return scores
 
@@ -81,7 +81,7 @@ class TuningSet:
             # (titles, k, labels)
             neighbour_labels = self._base_labels[neighbour_ids.clamp(min=0)] * is_neighbour
             mean_cosines = (neighbour_labels * cosines.unsqueeze(2)).mean(1)
-            # ties are broken by cosine, then by frequency
+            # if labels have equally many neighbours, the cosines decide, then the frequency of the labels
             votes = neighbour_labels.sum(1).double() + 1e-3 * mean_cosines + 1e-9 * self._label_counts
             precisions.append((neighbour_labels * labels.unsqueeze(1)).any(2).float().mean(1))
             is_correct.append(labels.gather(1, votes.argmax(1, keepdim=True)).squeeze(1))

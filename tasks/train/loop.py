@@ -134,20 +134,20 @@ class Training:
         position, settings, saved_at = self.position, self.settings, time.monotonic()
         title_count = skipped_steps = 0
         if self.swarm:
-            batches = self.loader.epoch(position.epoch, position.batch)[0]
-            return self._train_epoch_by_learners(self.swarm, batches, checkpointer)
+            batch_count = self.loader.epoch(position.epoch, position.batch)[0]
+            return self._train_epoch_by_learners(self.swarm, batch_count, checkpointer)
         self.trainer.defers_check = True
         # The sum of the losses stays on the device, because .item() would synchronize in every step.
         loss = torch.tensor(position.loss, dtype=torch.float64, device=self.trainer.device)
-        for batches, batch in self.batches(position.epoch, position.batch):
+        for batch_count, batch in self.batches(position.epoch, position.batch):
             try:
-                factor = settings.rate_factor(position.epoch, position.batch, batches)
+                factor = settings.rate_factor(position.epoch, position.batch, batch_count)
                 loss += self.trainer.step(batch, factor)
             except NonFiniteGradient as error:
                 raise Diverged(self._gradient_message(error)) from error
             position.batch += 1
             title_count += len(batch.bags.offsets) - 1
-            if time.monotonic() - saved_at >= settings.save_seconds and position.batch < batches:
+            if time.monotonic() - saved_at >= settings.save_seconds and position.batch < batch_count:
                 if skipped_steps := self.trainer.pop_skipped_steps():
                     break
                 position.loss = loss.item()
@@ -166,9 +166,9 @@ class Training:
             RuntimeError: All gradients are finite when the step is repeated.
         """
         self.trainer.defers_check = False
-        count, batches = self.loader.epoch(self.position.epoch, batch_number)
+        batch_count, batches = self.loader.epoch(self.position.epoch, batch_number)
         try:
-            factor = self.settings.rate_factor(self.position.epoch, batch_number, count)
+            factor = self.settings.rate_factor(self.position.epoch, batch_number, batch_count)
             self.trainer.step(next(batches), factor)
         except NonFiniteGradient as error:
             raise Diverged(self._gradient_message(error)) from error
@@ -182,9 +182,9 @@ class Training:
         if not first_batch:  # a run that is resumed within an epoch uses the buffers of its checkpoint
             rows, labels = self.tuning_set.training, self._corpus.labels
             self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._training_vectors)
-        count, loaded_batches = self.loader.epoch(epoch, first_batch)
+        batch_count, loaded_batches = self.loader.epoch(epoch, first_batch)
         for batch in self.table.prefetch(loaded_batches, lambda batch: batch.bags.ids):
-            yield count, batch
+            yield batch_count, batch
 
     def _train_epoch_by_learners(
         self, swarm: Swarm, batches: int, checkpointer: Checkpointer | MemoryCheckpointer
@@ -207,8 +207,10 @@ class Training:
     def _training_vectors(self) -> torch.Tensor:
         """Returns the current vectors of the training titles, with their context tokens (channel, hour …)."""
         rows, corpus = self.tuning_set.training, self._corpus
-        dense = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
-        return self.trainer.vectors(corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True)
+        sentence_features = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+        return self.trainer.vectors(
+            corpus.tokens.take(rows), Bagger(corpus.kinds), sentence_features, untrained=True
+        )
 
     def _gradient_message(self, error: NonFiniteGradient) -> str:
         """Returns an error message that names up to three tokens or rows with a non-finite gradient."""

@@ -64,8 +64,10 @@ class Trainer:
         buffers = settings.objective.buffers(corpus, settings.dim)
         batch_ids = partial(first_batch_ids, corpus, settings, buffers)
         self.table: Table = settings.table.build(rows, self.groups.updaters["rows"], device, batch_ids)
-        dense = {name: draw_normal(shape).to(device).requires_grad_() for name, shape in shapes.items()}
-        self.dense = DenseParameters(dense, self.groups)
+        dense_parameters = {
+            name: draw_normal(shape).to(device).requires_grad_() for name, shape in shapes.items()
+        }
+        self.dense = DenseParameters(dense_parameters, self.groups)
         self.buffers = {name: tensor.to(device) for name, tensor in buffers.items()}
         can_defer = device.type == "cuda" and isinstance(settings.tuner, NoTuner) and not self.buffers
         self._deferred_check = DeferredCheck(self.groups) if can_defer else None

@@ -44,9 +44,8 @@ def group_by_row(tokens, kinds, title_offsets, alpha, powers, row_offsets, title
         for kind in range(len(alpha)):
             kind_weights[kind] = alpha[kind] * powers[kind_counts[kind]]
         for entry in range(begin, end):
-            position = row_offsets[
-                tokens[entry]
-            ]  # next free entry of the row, in the end that of the next row
+            # The offset of a row moves from its first position to the first position of the next row.
+            position = row_offsets[tokens[entry]]
             row_offsets[tokens[entry]] = position + 1
             titles[position], weights[position] = title, kind_weights[kinds[entry]]
     for row in range(len(row_offsets) - 1, 0, -1):

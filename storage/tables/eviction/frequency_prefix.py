@@ -9,7 +9,7 @@ from torch import Tensor
 
 from storage.tables.eviction.slot_order import NO_STEP
 
-RECENT_SHARE = 0.1  # minimum share of recent slots; other shares raise the hit rate by at most one point
+RECENT_SHARE = 0.1  # minimum share of recent slots; other shares give a hit rate that is at most 0.01 higher
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ class Memory(NamedTuple):
             label_count: Number of labels, among which AlwaysUpdate divides the slots equally; None: the
                 number of labels that occur.
         """
-        device, count = self.keys.device, len(self.values)
+        device, slot_count = self.keys.device, len(self.values)
         vectors, query_labels = queries.detach().float().contiguous(), labels.cpu().numpy()
         has_label, ragged_labels = query_labels != EMPTY, Ragged.from_rows([()] * len(query_labels), np.int64)
         if other_labels is not None:
@@ -89,18 +89,18 @@ class Memory(NamedTuple):
         num_labels = max([int(query_labels.max(initial=0)) + 1, int(self.values.max()) + 1, label_count or 0])
         # If the memory is on the CPU, these arrays share memory with its tensors.
         keys, values, ages, hits, clock = (tensor.cpu().numpy() for tensor in self)
-        noise = _age_noise(rule, seed=int(clock[0]), count=count)
+        noise = _age_noise(rule, seed=int(clock[0]), count=slot_count)
         host_slots = Slots(
             keys=keys,
             values=values,
             hits=hits,
             priorities=ages * SCALE + noise,
             noise=noise,
-            last_query=np.full(count, EMPTY),
+            last_query=np.full(slot_count, EMPTY),
             slots_per_label=np.bincount(values[values != EMPTY], minlength=num_labels),
             counters=np.array([clock[1], (values == EMPTY).sum()]),
         )
-        policy, max_slots = 0, max(1, count // (label_count or num_labels))
+        policy, max_slots = 0, max(1, slot_count // (label_count or num_labels))
         if isinstance(rule, HitOrMiss):
             policy, max_slots = POLICIES.index(rule.policy), 0
         keys_before = self.keys.clone()
@@ -121,15 +121,15 @@ class Memory(NamedTuple):
 
 def _queries_on_host(vectors: Tensor, labels: np.ndarray, other_labels: Ragged) -> Queries:
     """Copies queries to the host, with EMPTY as the slots that are found for them."""
-    count = len(labels)
+    query_count = len(labels)
     return Queries(
         vectors=vectors.cpu().numpy(),
         labels=labels,
         other_labels=other_labels.values,
         other_offsets=other_labels.offsets,
-        nearest_slots=np.full((count, 2), EMPTY),
-        products=np.full((count, 2), EMPTY, dtype=np.float32),
-        slots=np.full(count, EMPTY),
+        nearest_slots=np.full((query_count, 2), EMPTY),
+        products=np.full((query_count, 2), EMPTY, dtype=np.float32),
+        slots=np.full(query_count, EMPTY),
     )
 
 
@@ -151,16 +151,16 @@ def _write_blocks(
 
     if not len(vectors):
         return
-    count, loop = len(slots.values), compiled(process_block, fastmath=True)
+    slot_count, loop = len(slots.values), compiled(process_block, fastmath=True)
     in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
-    dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -count % LANES
+    dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -slot_count % LANES
     tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else torch_tolerance() + ROUNDING_ERROR))
     padded_keys, query_vectors = functional.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
     keys_before = keys.cpu().numpy()
     values_before = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)
-    current_values, changed_slots = values_before.copy(), np.zeros(count + 1, dtype=np.int64)
+    current_values, changed_slots = values_before.copy(), np.zeros(slot_count + 1, dtype=np.int64)
     priority_order = np.append(np.argsort(-slots.priorities, kind="stable"), 0)
-    score_buffers = torch.empty(2, BLOCK_QUERIES, count + padding, dtype=torch.bfloat16)
+    score_buffers = torch.empty(2, BLOCK_QUERIES, slot_count + padding, dtype=torch.bfloat16)
     slot_values = values_before, current_values, changed_slots, priority_order
     arguments = slots, queries, policy, max_slots_per_label, keys_before, *slot_values
 

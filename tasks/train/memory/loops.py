@@ -83,7 +83,7 @@ def process_block(
         tolerance: Twice the maximum error of a score.
         find_only: True in the first call, False in the second.
     """
-    count, dim = slots.keys.shape
+    slot_count, dim = slots.keys.shape
     best_same, best_other = np.empty((2, LANES), dtype=np.float32)
     group_count = len(values_before) // LANES
     masked_values = np.empty_like(values_before)
@@ -142,7 +142,7 @@ def process_block(
         if find_only:
             queries.nearest_slots[query_number], queries.products[query_number] = nearest, products
             continue
-        for position in range(changed_slots[count]):
+        for position in range(changed_slots[slot_count]):
             slot = changed_slots[position]
             key, product = slots.keys[slot], np.float32(0)
             for axis in range(dim):
@@ -165,14 +165,14 @@ def process_block(
         elif not is_hit and not (policy == AVERAGING and slots.counters[1] == 0 and nearest_same >= 0):
             replaces = True
             if policy == CIRCULAR:
-                slot = slots.counters[0] % count
+                slot = slots.counters[0] % slot_count
             else:
-                next_index = priority_order[count]
-                while next_index < count and slots.last_query[priority_order[next_index]] >= 0:
+                next_index = priority_order[slot_count]
+                while next_index < slot_count and slots.last_query[priority_order[next_index]] >= 0:
                     next_index += 1
-                priority_order[count] = next_index
-                slot = priority_order[min(next_index, count - 1)]
-                for position in range(changed_slots[count]):
+                priority_order[slot_count] = next_index
+                slot = priority_order[min(next_index, slot_count - 1)]
+                for position in range(changed_slots[slot_count]):
                     other_slot = changed_slots[position]
                     difference = slots.priorities[other_slot] - slots.priorities[slot]
                     slot = other_slot if difference > 0 or (difference == 0 and other_slot < slot) else slot
@@ -189,18 +189,18 @@ def process_block(
             slots.counters[0] += 1
             slots.slots_per_label[label] += 1
         else:
-            length = 0.0
+            squared_norm = 0.0  # of query + key
             for axis in range(dim):
-                length += np.float64(query[axis] + slots.keys[slot, axis]) ** 2
-            length = np.sqrt(length)
-            if length > MIN_NORM:
+                squared_norm += np.float64(query[axis] + slots.keys[slot, axis]) ** 2
+            norm = np.sqrt(squared_norm)
+            if norm > MIN_NORM:
                 for axis in range(dim):
-                    slots.keys[slot, axis] = np.float32((query[axis] + slots.keys[slot, axis]) / length)
+                    slots.keys[slot, axis] = np.float32((query[axis] + slots.keys[slot, axis]) / norm)
             if is_hit:
                 slots.hits[slot] += 1
         slots.priorities[slot] = slots.noise[slot] - (query_number + 1) * SCALE
         if slots.last_query[slot] < 0:
-            changed_slots[changed_slots[count]] = slot
-            changed_slots[count] += 1
+            changed_slots[changed_slots[slot_count]] = slot
+            changed_slots[slot_count] += 1
             current_values[slot] = -1
         slots.last_query[slot] = query_number

@@ -15,7 +15,7 @@ MIN_STEPS, MIN_TITLES = 16, 64  # minimum number of steps in an epoch, and of ti
 
 
 def batch_starts(title_count: int, batch_size: int) -> range:
-    """Returns the positions at which all batches except the first begin. Few titles have small batches."""
+    """Returns the first position of each batch but the first. Batches are smaller if there are few titles."""
     size = min(batch_size, max(MIN_TITLES, title_count // MIN_STEPS))
     return range(size, title_count, size)
 

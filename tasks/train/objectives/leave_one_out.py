@@ -37,7 +37,7 @@ class _LeaveOneOut(BaseObjective):
     the group. If S_h is the sum of the n_h vectors of group h, the score of title i is (v_i·S_g − v_i·v_i) /
     (n_g − 1) for its group g, and v_i·S_h / n_h for another group h. Groups whose label the title also has
     are excluded. The softmax objective divides each score by the length of the mean vector of the group, so
-    that the same temperature suits small and large groups. The hinge objective does not.
+    that the same temperature suits small and large groups. The hinge objective does not divide the scores.
     """
 
     pack: int = setting(

@@ -69,13 +69,13 @@ class RareMemory(LabelMode):
         # A query is zero if dropout removed all tokens of the title. It is not written.
         is_nonzero = torch.linalg.vector_norm(queries.detach(), dim=1) > 0.5
         labels = labels.masked_fill(~is_nonzero, EMPTY)
-        result = memory.write_(
+        write_result = memory.write_(
             queries, labels, self.rule, other_labels=other_labels, label_count=len(label_counts)
         )
-        has_both = (result.same_label_slots != EMPTY) & (result.other_label_slots != EMPTY)
+        has_both = (write_result.same_label_slots != EMPTY) & (write_result.other_label_slots != EMPTY)
         same_label_keys, other_label_keys = (
-            result.keys_before.index_select(0, slots.clamp(min=0))
-            for slots in (result.same_label_slots, result.other_label_slots)
+            write_result.keys_before.index_select(0, slots.clamp(min=0))
+            for slots in (write_result.same_label_slots, write_result.other_label_slots)
         )
         cosine_differences = torch.linalg.vecdot(queries, other_label_keys - same_label_keys)
         losses = torch.where(has_both, (cosine_differences + self.margin).clamp(min=0), 0.0)

@@ -25,8 +25,8 @@ class Hogwild:
         https://arxiv.org/abs/1611.06213
 
     We differ: learners always share the embedding rows, but may have copies of the dense parameters, whose
-    changes they exchange every ``interval`` steps. Every step changes all dense parameters, so updates of
-    shared ones are often lost.
+    changes they exchange every ``interval`` steps. Every step changes all dense parameters, so updates
+    of shared dense parameters are often lost.
     """
 
     name: Literal["hogwild"] = "hogwild"

@@ -69,11 +69,11 @@ class _Learner:
         assert isinstance(settings.runner, Hogwild)
         self._interval, tensors = settings.runner.interval, shared.tensors
         dense_names = [name for name in tensors if name.startswith(("labels.", f"{LAYER}."))]
-        self._private = {name: tensors[name].clone() for name in dense_names if self._interval > 1}
-        self._last_read = {name: tensor.clone() for name, tensor in self._private.items()}
+        self._dense_copies = {name: tensors[name].clone() for name in dense_names if self._interval > 1}
+        self._last_exchanged = {name: tensor.clone() for name, tensor in self._dense_copies.items()}
         groups = ParameterGroups(PARAMETERS, settings)
         weights = torch.from_numpy(corpus.weights.copy()).unsqueeze(1)
-        tensors = {**tensors, **self._private}
+        tensors = {**tensors, **self._dense_copies}
         self._step = CompiledStep(settings, groups, tensors, weights, max_title_tokens(corpus))
 
     def run(self) -> None:
@@ -93,8 +93,8 @@ class _Learner:
             last_assignment, learners = number, self._learners
             finished_rounds = int(progress[FINISHED_ROUNDS])
             round_count = -(-int(assignment[BATCH_COUNT] - assignment[FIRST_BATCH]) // learners)
-            for name, tensor in self._private.items():
-                self._last_read[name].copy_(tensor.copy_(self._shared[name]))
+            for name, tensor in self._dense_copies.items():
+                self._last_exchanged[name].copy_(tensor.copy_(self._shared[name]))
             first_batch = int(assignment[FIRST_BATCH]) + finished_rounds * learners + self._number
             _, batches = self._loader.epoch(int(assignment[EPOCH]), first_batch, stride=learners)
             for round_number in range(finished_rounds, round_count):
@@ -148,10 +148,10 @@ class _Learner:
         """Adds the learner's changes of its dense parameters to the shared ones, and copies the sums back.
 
         The sums of squares of Adagrad are exchanged in this way, too. Other optimizer state, such as the
-        moments of Adam, overwrites the shared one.
+        moments of Adam, overwrites the shared state.
         """
-        for name, private_copy in self._private.items():
-            shared, exchanged_copy = self._shared[name], self._last_read[name]
+        for name, private_copy in self._dense_copies.items():
+            shared, exchanged_copy = self._shared[name], self._last_exchanged[name]
             if name.endswith((".rows", ".sum")):
                 exchanged_copy.copy_(private_copy.copy_(shared.add_(private_copy - exchanged_copy)))
             else:

@@ -36,7 +36,7 @@ class Candidate:
     def for_scoring(self, size: int, share: float) -> "Candidate":
         """Returns the candidate with vectors of ``size`` dimensions, a tuning set and no early stopping.
 
-        ``share`` is a share of all first words. Titles with these first words form the tuning set.
+        The tuning set consists of the titles with some first words, a ``share`` of all first words.
         """
         settings = replace(self.settings, dim=size, tuning_share=share, save_seconds=1e9)
         return replace(self, settings=replace(settings, patience=settings.epochs))

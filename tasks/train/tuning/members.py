@@ -126,8 +126,8 @@ def _is_optimizer_state(name: str) -> bool:
 def _combine_parents(name: str, parents: list[Tensor], member: Member, number: int) -> Tensor:
     """Computes a tensor of a member from the tensors with the same name of its parents.
 
-    Parameters are averaged, and noise is added. A row is touched if it is touched in any parent. Buffers are
-    those of the first parent.
+    Parameters are averaged, and noise is added. A row is touched (a step has updated it) if it is touched in
+    any parent. Buffers are copied from the first parent.
 
     Args:
         name: Name of the tensor in checkpoints.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tasks.train.tuning.runs import TuningRun
 
-NEAR_BEST = 0.98  # a score is near the best if it is at least this fraction of the best one of its size
+NEAR_BEST = 0.98  # a score is near the best if it is at least this fraction of the best score at its size
 _HEADINGS = "size | optimizer | best rate | loss | score | steps to near the best | seconds to near the best"
 _HEADINGS += " | total seconds | state per number"
 

@@ -34,7 +34,7 @@ class Outcome:
 def searches_markdown(outcomes: Sequence[Outcome], workers: str) -> str:
     """Renders a Markdown table of the results of searches, sorted by size and descending score.
 
-    The text ``workers`` describes the workers, as in "threads, 2 at a time".
+    The text ``workers`` describes the workers, such as "threads, 2 at a time".
     """
     header = "| size | search | best score | by | trainings | steps | seconds |"
     lines = [header, "| ---: | --- | ---: | --- | ---: | ---: | ---: |"]

@@ -83,8 +83,8 @@ class Journal:
 
     def __init__(self, folder: Path, search: object, space: Space, total: int) -> None:
         self._file, self.total = folder / "journal.json", total
-        entries = [asdict(candidate) for candidate in space.candidates]
-        identity = {"search": asdict(search), "entries": entries}  # pyright: ignore[reportArgumentType]
+        candidates = [asdict(candidate) for candidate in space.candidates]
+        identity = {"search": asdict(search), "entries": candidates}  # pyright: ignore[reportArgumentType]
         identity |= {"rates": space.rates, "trainings": space.trainings, "corpus": space.corpus.name}
         self._identity, self.rounds = json.loads(json.dumps(identity)), []
         folder.mkdir(parents=True, exist_ok=True)
