@@ -72,8 +72,12 @@ from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
 
 RIDGE = 3.0  # λ in label_directions; λ = 30 gives equal scores of the baseline
-_MEMORY = "Maximum memory of samples in bytes; more samples are read from disk, to a duality gap of 0.1 %."
-_MIN_TITLES = "Minimum number of training titles with a feature; 2 instead of 1 costs a point of accuracy."
+_MEMORY_HELP = (
+    "Maximum memory of samples in bytes; more samples are read from disk, to a duality gap of 0.1 %."
+)
+_MIN_TITLES_HELP = (
+    "Minimum number of training titles with a feature; 2 instead of 1 costs a point of accuracy."
+)
 
 
 @configurable
@@ -83,7 +87,7 @@ class TfidfFeatures:
     longest_word_ngram: int = setting(2, "Maximum number of words of a word n-gram.", ge=1, le=5)
     shortest_char_ngram: int = setting(3, "Minimum length of a character n-gram, within words.", ge=1, le=10)
     longest_char_ngram: int = setting(5, "Maximum length of a character n-gram, within words.", ge=1, le=10)
-    min_titles: int = setting(1, _MIN_TITLES, ge=1)
+    min_titles: int = setting(1, _MIN_TITLES_HELP, ge=1)
 
     def __post_init__(self) -> None:
         if self.longest_char_ngram < self.shortest_char_ngram:
@@ -202,7 +206,7 @@ class LinearSvm:
     cost: float = setting(0.2, "C: weight of the losses of training titles.", gt=0)
     epochs: int = setting(4, "Number of passes over the training titles.", ge=1)
     seed: int = setting(0, "Seed of the order in which titles are visited.", ge=0)
-    memory_bytes: int = setting(1 << 30, _MEMORY, ge=1)
+    memory_bytes: int = setting(1 << 30, _MEMORY_HELP, ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:

@@ -90,7 +90,7 @@ def _search_nearest(
     """
     log = get_run_logger()
     if earlier and (updated := earlier.update(points, vectors.stem, k)):
-        log.info("nearest titles for %s: updated from those of an earlier night", purpose)
+        log.info("nearest titles for %s: the neighbours of an earlier night were updated", purpose)
         return *updated, 1.0
     index = search.open(points)
     if isinstance(index, Approximate) and (search.workers > 0 or search.pool != "processes"):

@@ -51,12 +51,15 @@ def choose_encoder(
     if len(titles) < MIN_TITLES:
         return (
             default,
-            f"sentence encoder use: {len(titles)} labelled titles, e5 is tried from {MIN_TITLES} on",
+            f"sentence encoder use: {len(titles)} labelled titles, e5 is tried from {MIN_TITLES} titles on",
         )
     codes = [re.split("[-_]", code or "")[0].lower() for code in languages]
     other_share = np.mean([code not in USE_LANGUAGES for code in codes])
     if other_share < MIN_OTHER_SHARE:
-        return default, f"sentence encoder use: {1 - other_share:.0%} of the titles are in its languages"
+        return (
+            default,
+            f"sentence encoder use: it supports the languages of {1 - other_share:.0%} of the titles",
+        )
     try:
         alternative.open()
     except SentenceEncoderMissing:
