@@ -16,7 +16,7 @@ _TITLE_KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark")
 
 
 class UnknownBlock(ExpectedError, ValueError):
-    """Error: no block has a name that was requested."""
+    """Error: a requested block does not exist."""
 
 
 class AblationBlock(NamedTuple):
@@ -24,7 +24,7 @@ class AblationBlock(NamedTuple):
 
     name: str
     subject: str  # beginning of the sentence "Bigrams are worth .031 ± .006", up to "are" or "is"
-    changes: tuple[str, ...]  # changes of settings, in the form NAME=VALUE
+    changes: tuple[str, ...]  # changes of settings in the form NAME=VALUE, which remove the block
 
     @property
     def is_of_clusters(self) -> bool:

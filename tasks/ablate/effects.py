@@ -1,11 +1,11 @@
 """Computes the effect of a block: the quality with the block minus the quality without the block.
 
 A block is a change of settings that removes or replaces a part of the model (blocks.py). The quality of a
-held-out title is the mean of its accuracy and its precision at 10, as in the gate. For blocks that change
-settings of clusters, it is the B-cubed F of the title. Qualities are averaged over the seeds of training. An
-effect is the mean difference over titles and folds (splits of the guide). Its interval is ± 1.96 standard
-errors, which come from a bootstrap over families. A family consists of the titles with the same first word,
-in all folds.
+held-out title is the mean of its accuracy and its precision at 10, which the gate compares, too. For blocks
+that change settings of clusters, it is the B-cubed F of the title. Qualities are averaged over the seeds of
+training. An effect is the mean difference over titles and folds (splits of the guide). The 95 % interval of
+an effect is ± 1.96 standard errors, which are estimated by a bootstrap over families. A family consists of
+the titles with the same first word, in all folds.
 """
 
 from collections.abc import Iterable, Sequence

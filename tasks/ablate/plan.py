@@ -1,4 +1,7 @@
-"""Plans the trials of an ablation: one of the preset and one without each block, per fold and seed."""
+"""Plans the trials of an ablation: per fold and seed, one of the preset, and one without each block.
+
+A trial trains a model and predicts the categories of held-out titles.
+"""
 
 import itertools
 from collections.abc import Iterable
@@ -20,7 +23,10 @@ BASE = "preset"  # name of the trials of the unchanged preset
 
 @dataclass(frozen=True, kw_only=True)
 class AblationTrial:
-    """Training without a block, or of the unchanged preset, on one fold of the guide and with one seed."""
+    """One training of an ablation, on one fold of the guide and with one seed.
+
+    The model is that of the preset, either unchanged or with one building block removed or replaced.
+    """
 
     block: str  # name of the block, or BASE
     fold: int  # number of the fold, from 0

@@ -14,7 +14,7 @@ ROW_PIXELS = 26  # height of a row
 
 
 def plot_effects(effects: Sequence[Effect]) -> go.Figure:
-    """Draws effects in their order, one row per block, with a menu from which a held-out set is selected."""
+    """Draws effects in the given order, one row per block, with a menu to select a held-out set."""
     title = "Effect of each block: quality with the block minus quality without the block"
     figure = make_figure(title, height=160 + ROW_PIXELS * len(effects), yaxis={"automargin": True})
     cells = [OVERALL, *(cell for cell in CELLS if any(cell in effect.figures for effect in effects))]

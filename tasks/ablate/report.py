@@ -28,17 +28,17 @@ def _format_number(value: float) -> str:
 
 
 def describe_effect(effect: Effect) -> str:
-    """Returns a sentence that says how much a block is worth."""
-    figures = effect.figures
+    """Returns a sentence that says how much quality a block adds: "Bigrams are worth .031 ± .006 on …"."""
+    figures, subject_and_verb = effect.figures, effect.block.subject
     if AGREEMENT in figures:
-        text = f"{effect.block.subject} worth {format_figure(figures[AGREEMENT])} of the clusters' B-cubed F"
+        text = f"{subject_and_verb} worth {format_figure(figures[AGREEMENT])} of the clusters' B-cubed F"
     elif figures[SHOWS].n:
         text = (
-            f"{effect.block.subject} worth {format_figure(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}, "
+            f"{subject_and_verb} worth {format_figure(figures[SHOWS])} on {PROTOCOLS[SHOWS[1]]}, "
             f"{format_figure(effect.overall)} on all held-out titles"
         )
     else:
-        text = f"{effect.block.subject} worth {format_figure(effect.overall)} on held-out titles"
+        text = f"{subject_and_verb} worth {format_figure(effect.overall)} on held-out titles"
     return f"{text}." if effect.pays else f"{text}: {VERDICTS[effect.pays]}."
 
 

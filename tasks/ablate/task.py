@@ -38,8 +38,8 @@ def conclude(
     Args:
         home: Folder of the home.
         blocks: Blocks to measure.
-        trials: Predictions of all trials, by name of the block or of the preset's trials.
-        bases: Name of the preset's trials with which a block is compared, by name of the block.
+        trials: Predictions of all trials, by block name; for the preset's trials, by a value of ``bases``.
+        bases: For each block name, the name of the preset's trials with which the block is compared.
         ineffective_blocks: Names of the requested blocks that do not change the preset.
         resamples: Number of bootstrap resamples.
         run: Id of the parent run in MLflow.

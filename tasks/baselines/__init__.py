@@ -1,4 +1,4 @@
-"""Baselines: simple models that are trained and scored on the same titles as our title vectors."""
+"""Baselines: simple models that are trained and scored on the same titles as the trained model."""
 
 from tasks.baselines.logistic import L1Logistic
 from tasks.baselines.majority import Majority

@@ -19,17 +19,17 @@ class TitleInputs:
     """Inputs of a baseline: texts, sentence vectors and context tokens (channel, hour …) of titles."""
 
     texts: Sequence[str]
-    dense: Float32[np.ndarray, "titles features"]  # sentence vectors, unit norm or zero
+    dense: Float32[np.ndarray, "titles features"]  # sentence vectors (see dense_inputs), unit norm or zero
     contexts: Sequence[str] = ()  # context tokens of each title, separated by spaces; () if not used
-    # Features and neighbours of these titles, which several baselines share (tfidf.py, sentence.py).
+    # Features and neighbours of the titles, which several baselines share (tfidf.py, sentence.py).
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rows = len(self.contexts) or len(self.texts)
         if not len(self.texts) == len(self.dense) == rows:
             raise ValueError(
-                f"{len(self.texts)} texts, {len(self.dense)} dense vectors and {rows} contexts; give one of "
-                "each per title"
+                f"{len(self.texts)} texts, {len(self.dense)} sentence vectors and {rows} contexts; give one "
+                "of each per title"
             )
 
     def __len__(self) -> int:

@@ -5,15 +5,15 @@ Labels are ranked by their margins; labels with a positive margin are predicted.
 
 The defaults were chosen on four English guides (18,314 training titles, 132,619 features, 125 labels) and a
 German month (9,442 training titles, 108,265 features, 55 labels). The table shows the accuracy on unseen
-titles, unseen shows and the next period after four passes (2026-11-23). For English, it also shows CPU
-seconds and the share of nonzero weights. The row with α = 3e-6 is after five passes for English.
+titles, unseen shows and the next period after four passes (2026-11-23). For English, it also shows the CPU
+seconds of training and the share of nonzero weights. For the row with α = 3e-6, English had five passes.
 
 =====================================  =================  =================  ====  =====
 title only                             English            German             s     not 0
 =====================================  =================  =================  ====  =====
 **proximal SGD, rate 1, α = 1e-6**     .464 .406 .313     .548 .439 .583     .8    25 %
 proximal SGD, rate 1, α = 1e-5         .445 .395 .303                        .7    6 %
-proximal SGD, as first, two passes     .458 .404 .303     .552 .423 .572     .3    27 %
+proximal SGD, as in row 1, two passes  .458 .404 .303     .552 .423 .572     .3    27 %
 proximal SGD, rate 2, α = 3e-6         .452 .400 .323     .561 .444 .583     .7    8 %
 FTRL-proximal, rate .1, α = 1e-6       .455 .413 .354     .531 .435 .572     1.4   36 %
 FTRL-proximal, rate .2, α = 1e-6       .465 .396 .303     .567 .433 .574     1.4   20 %
@@ -40,20 +40,20 @@ from tasks.linear.proximal import ProximalSgd
 
 @dataclass(frozen=True)
 class FittedL1Logistic:
-    """Trained baseline: vectorizers, classifiers, and the number of training titles with each label."""
+    """Trained baseline: the vectorizers of titles and a classifier per label."""
 
     features: Vectorizers
     model: SparseLogistic
-    frequency: np.ndarray
+    label_counts: np.ndarray  # number of training titles with each label, int64 (labels,)
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """Ranks labels by margin, labels without training titles last. Predicts labels with margin > 0."""
-        margins = np.zeros((0, len(self.frequency)))
+        margins = np.zeros((0, len(self.label_counts)))
         if len(titles):
             inputs = self.features.transform(titles)
             margins = self.model.decision_function(inputs).astype(np.float64)
-        margins[:, self.frequency == 0] = -np.inf
-        return predict_from_scores(margins, margins > 0, self.frequency)
+        margins[:, self.label_counts == 0] = -np.inf
+        return predict_from_scores(margins, margins > 0, self.label_counts)
 
 
 @configurable

@@ -12,14 +12,14 @@ from tasks.form import configurable
 
 @dataclass(frozen=True)
 class FittedMajority:
-    """Trained baseline; ``frequency`` is the number of training titles with each label, int64 (labels,)."""
+    """Trained baseline, which ranks labels by their number of training titles."""
 
-    frequency: np.ndarray
+    label_counts: np.ndarray  # number of training titles with each label, int64 (labels,)
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """Ranks labels by their frequency in training, for every title."""
-        scores = np.zeros((len(titles), len(self.frequency)))
-        return predict_from_scores(scores, np.zeros(scores.shape, dtype=bool), self.frequency)
+        scores = np.zeros((len(titles), len(self.label_counts)))
+        return predict_from_scores(scores, np.zeros(scores.shape, dtype=bool), self.label_counts)
 
 
 @configurable

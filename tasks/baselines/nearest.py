@@ -14,7 +14,7 @@ from tasks.compiled import compiled
 
 
 def nearest_rows(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosine to each query; equal cosines by row.
+    """Finds the k rows of ``base`` with the largest positive cosine to each query; in a tie, the lowest rows.
 
     Args:
         queries: float32 CSR, shape (queries, features).

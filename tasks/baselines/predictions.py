@@ -2,8 +2,8 @@
 
 A predictor gives every label a score, by which labels are ranked. If scores are equal, the label with more
 training titles comes first. If the numbers of training titles are also equal, a fixed permutation of the
-label ids decides. Labels that always occur together ("movie", "action") always have equal scores, and
-alphabetical order would lower the accuracy by up to three points.
+label ids decides. Labels that always occur together ("movie", "action") always have equal scores.
+Alphabetical order of such labels would lower the accuracy by up to three points.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tasks.baselines.nearest import nearest_rows
 from tasks.neighbours.similarity import top_neighbours
 
 HASH_FACTOR = 2_654_435_761  # odd, so that the multiplication modulo 2**32 is a permutation of integers
-DECIMALS = 6  # sums of float32 similarities are rounded, so ties do not depend on the order of summation
+DECIMALS = 6  # decimals of summed similarities, so that ties do not depend on the order of summation
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,11 @@ def vote(
 
     Each neighbour votes for its labels. Labels are ranked by the number of votes, then by the summed
     similarity of the voters, then by frequency in training. A label is predicted if at least half of the
-    neighbours vote for it; if no label has as many votes, the first label is predicted. If a title has no
-    neighbours, the most frequent label is predicted.
+    neighbours vote for it; if no label has that many votes, the label ranked first is predicted. If a title
+    has no neighbours, the most frequent label is predicted.
 
     Args:
-        neighbours: Row numbers in ``labels`` of the nearest training titles, int64 (queries, k); -1: none.
+        neighbours: Row numbers in ``labels`` of the nearest training titles, int64 (queries, k), or -1.
         similarities: Similarity of each neighbour, from -1 to 1, (queries, k).
         labels: Label ids of each training title.
         frequency: Number of training titles with each label.

@@ -13,13 +13,13 @@ labels, 2026-11-21):
 choice                                accuracy unseen title  accuracy unseen show
 ====================================  =====================  ====================
 **squared hinge, C = .2**             .477                   .407
-the same with C = 1 / .3 / .1 / .05   .467 .472 .471 .459    .367 .397 .415 .407
+squared hinge, C = 1 / .3 / .1 / .05  .467 .472 .471 .459    .367 .397 .415 .407
 hinge, C = 1 / .3                     .469 .464              .379 .389
-one multi-class machine               .477                   .412
+one multi-class SVM                   .477                   .412
 only features in ≥ 2 titles, C = .3   .467                   .391
 ====================================  =====================  ====================
 
-The micro-F1 of the multi-class machine on unseen titles is .342 instead of .410, because its margins do not
+The micro-F1 of the multi-class SVM on unseen titles is .342 instead of .410, because its margins do not
 determine which labels to predict.
 
 The next table compares ways to use the sentence vector of 512 numbers (18,314 titles, 125 labels, liblinear,
@@ -71,9 +71,13 @@ from tasks.form import configurable, setting
 from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
 
-RIDGE = 3.0  # λ of label_directions; 30 gives the same scores
-_MEMORY = "Maximum memory of samples in bytes; more samples are read from disk, to a duality gap of 0.1 %."
-_MIN_TITLES = "Minimum number of training titles with a feature; 2 instead of 1 costs a point of accuracy."
+RIDGE = 3.0  # λ in label_directions; λ = 30 gives equal scores of the baseline
+_MEMORY_HELP = (
+    "Maximum memory of samples in bytes; more samples are read from disk, to a duality gap of 0.1 %."
+)
+_MIN_TITLES_HELP = (
+    "Minimum number of training titles with a feature; 2 instead of 1 costs a point of accuracy."
+)
 
 
 @configurable
@@ -83,7 +87,7 @@ class TfidfFeatures:
     longest_word_ngram: int = setting(2, "Maximum number of words of a word n-gram.", ge=1, le=5)
     shortest_char_ngram: int = setting(3, "Minimum length of a character n-gram, within words.", ge=1, le=10)
     longest_char_ngram: int = setting(5, "Maximum length of a character n-gram, within words.", ge=1, le=10)
-    min_titles: int = setting(1, _MIN_TITLES, ge=1)
+    min_titles: int = setting(1, _MIN_TITLES_HELP, ge=1)
 
     def __post_init__(self) -> None:
         if self.longest_char_ngram < self.shortest_char_ngram:
@@ -96,8 +100,8 @@ class TfidfFeatures:
         """Fits the vectorizers and computes the features of the titles: float32 CSR, (titles, features).
 
         The features of words, of characters and of contexts are normalized separately, so that they have
-        equal weight. The result is cached for all baselines with these settings. The features of texts are
-        used with and without contexts. Raises a ValueError if no text has a feature.
+        equal weight. The result is cached for all baselines with these settings. The cached features of texts
+        are used both with and without contexts. Raises a ValueError if no text has a feature.
         """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -181,18 +185,18 @@ class FittedTfidfSvm:
     """Trained baseline: the classifiers of all labels, and the name of the solver that trained them."""
 
     features: Vectorizers
-    directions: np.ndarray  # float32 (dense features, directions), orthonormal columns
+    directions: np.ndarray  # projection of sentence vectors, float32 (features, directions), orthonormal
     classifiers: OnlineSvm
-    frequency: np.ndarray
+    label_counts: np.ndarray  # number of training titles with each label, int64 (labels,)
     solver: str
 
     def predict(self, titles: TitleInputs) -> Predictions:
         """Ranks labels by margin, labels without training titles last. Predicts labels with margin > 0."""
-        margins = np.zeros((0, len(self.frequency)))
+        margins = np.zeros((0, len(self.label_counts)))
         if len(titles):
             inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)
-            margins = np.where(self.frequency > 0, self.classifiers.decision_function(inputs), -np.inf)
-        return predict_from_scores(margins, margins > 0, self.frequency)
+            margins = np.where(self.label_counts > 0, self.classifiers.decision_function(inputs), -np.inf)
+        return predict_from_scores(margins, margins > 0, self.label_counts)
 
 
 @configurable
@@ -202,13 +206,13 @@ class LinearSvm:
     cost: float = setting(0.2, "C: weight of the losses of training titles.", gt=0)
     epochs: int = setting(4, "Number of passes over the training titles.", ge=1)
     seed: int = setting(0, "Seed of the order in which titles are visited.", ge=0)
-    memory_bytes: int = setting(1 << 30, _MEMORY, ge=1)
+    memory_bytes: int = setting(1 << 30, _MEMORY_HELP, ge=1)
     features: TfidfFeatures = setting(TfidfFeatures(), "Features of a title.")
 
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Trains the classifiers on TF-IDF features and on sentence vectors projected to ``directions``."""
-        features, words = self.features.fit_transform(training.titles)
-        inputs = _append_dense(words, training.titles.dense @ directions)
+        vectorizers, text_features = self.features.fit_transform(training.titles)
+        inputs = _append_dense(text_features, training.titles.dense @ directions)
         classifiers, solver = fit_svms(
             inputs,
             training.labels,
@@ -218,7 +222,7 @@ class LinearSvm:
             seed=self.seed,
             memory_bytes=self.memory_bytes,
         )
-        return FittedTfidfSvm(features, directions, classifiers, training.frequency, solver)
+        return FittedTfidfSvm(vectorizers, directions, classifiers, training.frequency, solver)
 
 
 @configurable
@@ -234,7 +238,7 @@ class TfidfSvm(LinearSvm):
 
 @configurable
 class TfidfSvmSentence(LinearSvm):
-    """Baseline: a linear SVM per label on TF-IDF features and the sentence vector, as in our model."""
+    """Baseline: a linear SVM per label on TF-IDF features and on the projected sentence vector."""
 
     name: Literal["tfidf_svm_sentence"] = "tfidf_svm_sentence"
     directions: int = setting(32, "Number of directions to which sentence vectors are projected.", ge=1)
@@ -247,21 +251,25 @@ class TfidfSvmSentence(LinearSvm):
 
 
 def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.ndarray:
-    """Computes the directions of dense vectors that best predict the labels of training titles.
+    """Computes the directions of sentence vectors that best predict the labels of training titles.
 
     The directions are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred
-    vectors X and labels Y. Returns them as orthonormal columns, float32 (features, count).
+    sentence vectors X and labels Y. Returns them as orthonormal columns, float32 (features, count).
     """
     from scipy import sparse
 
-    mean, frequency = dense.mean(axis=0), targets.sum(axis=0)
+    mean, label_counts = dense.mean(axis=0), targets.sum(axis=0)
     gram = (dense.T @ dense).astype(np.float64) - len(dense) * np.outer(mean, mean)
-    products = (sparse.csr_matrix(targets, dtype=np.float32).T @ dense).T - np.outer(mean, frequency)
+    products = (sparse.csr_matrix(targets, dtype=np.float32).T @ dense).T - np.outer(mean, label_counts)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(mean)), products)
     return np.linalg.svd(weights, full_matrices=False)[0][:, :count].astype(np.float32)
 
 
-def _append_dense(words: Any, dense: np.ndarray) -> Any:
+def _append_dense(text_features: Any, sentence_features: np.ndarray) -> Any:
     from scipy import sparse
 
-    return _stack([words, sparse.csr_matrix(dense)]) if dense.shape[1] else words
+    return (
+        _stack([text_features, sparse.csr_matrix(sentence_features)])
+        if sentence_features.shape[1]
+        else text_features
+    )

@@ -32,7 +32,7 @@ from tasks.cluster.subjects import FICTION, broader_indices, find_title_subjects
 
 EncodeTexts = Callable[[Sequence[str]], np.ndarray]
 MAJORITY = 0.5  # minimum share of titles that have the subject (or category) with which the name begins
-SUBJECT_SHARE = 0.3  # minimum share of a cluster's titles with a subject that is rarer in the guide
+SUBJECT_SHARE = 0.3  # minimum share of a cluster's titles with a subject that is less frequent in the guide
 MIN_SHOWS = 3  # minimum number of titles, and of different shows, that contain a phrase
 PHRASE_SHARE = 0.25  # minimum share of a cluster's titles that contain a phrase of several words
 WORD_SHARE = 0.6  # minimum share of a cluster's titles that contain a phrase of one word
@@ -42,8 +42,8 @@ WORD_WEIGHT = 0.5  # factor on the score of a phrase of one word
 COSINE_WEIGHT = 4.0  # weight of the cosine in the score, in which share · log(lift) has weight 1
 MIN_VOTE_COSINE = 0.15  # minimum cosine of a title with the subject for which it votes
 VOTE_SHARE, MIN_VOTES = 0.2, 3  # minimum votes for a subject: this share of the titles plus 1, and at least 3
-MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a third suffices for categories
-BROADER_RATIO = 1.2  # minimum ratio of the cosines of a subject chosen by votes and of its broader subject
+MIN_MEAN_COSINE = 0.06  # minimum mean cosine of a subject chosen by votes; a third if chosen by categories
+BROADER_RATIO = 1.2  # minimum cosine of a subject chosen by votes, divided by that of its broader subject
 GENERAL_COSINE = 0.2  # minimum mean cosine of a subject that begins the name because of votes alone
 CHANNEL_SHARE = 0.1  # minimum share of the cluster's titles that air on a candidate channel
 OVERLAP = 0.8  # a channel is omitted if a channel that was already chosen airs this share of its titles
@@ -202,17 +202,19 @@ class CandidateFinder:
             if lift >= MIN_LIFT and (len(phrase) > 1 or share >= WORD_SHARE):
                 score = share * math.log(lift) * (1 if len(phrase) > 1 else WORD_WEIGHT)
                 scored_phrases.append((-round(score, 9), phrase, rows))
-        best = sorted(scored_phrases)[:MAX_PHRASES]
-        texts = [self.phrases.most_common_spelling(phrase, rows) for _, phrase, rows in best]
-        cosine_scores = [0.0] * len(best)
-        if best and self.uses_cosines:
+        best_phrases = sorted(scored_phrases)[:MAX_PHRASES]
+        texts = [self.phrases.most_common_spelling(phrase, rows) for _, phrase, rows in best_phrases]
+        cosine_scores = [0.0] * len(best_phrases)
+        if best_phrases and self.uses_cosines:
             cosines = self._encode(texts) @ self._centred_vectors(members).mean(axis=0)
             cosine_scores = [COSINE_WEIGHT * float(cosine) for cosine in cosines]
         return [
             Candidate(
                 text, frozenset(rows), round(cosine_score - negative_score, 6), len(rows) / len(members)
             )
-            for text, (negative_score, _, rows), cosine_score in zip(texts, best, cosine_scores, strict=True)
+            for text, (negative_score, _, rows), cosine_score in zip(
+                texts, best_phrases, cosine_scores, strict=True
+            )
         ]
 
     def find_channels(self, members: Int[np.ndarray, " members"]) -> list[tuple[str, float]]:

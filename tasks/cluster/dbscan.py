@@ -8,8 +8,7 @@ memory is linear in the number of titles.
 
 By default, eps is the knee of the k-distance curve, which consists of the sorted distances of titles to their
 k-th neighbour. In high dimensions, the curve often has no clear knee, and one cluster would contain most
-titles. In this case, eps is the value that maximizes the number of clustered titles outside the largest
-cluster.
+titles. Then, eps is the value that maximizes the number of clustered titles outside the largest cluster.
 
 References: M. Ester, H.-P. Kriegel, J. Sander, X. Xu, A density-based algorithm for discovering clusters in
 large spatial databases with noise, KDD 1996; for the knee, V. Satopää, J. Albrecht, D. Irwin, B. Raghavan,
@@ -101,10 +100,11 @@ def density_clusters(
 class NearPairs:
     """Collects pairs of near titles in bounded memory and merges core titles into components.
 
-    The caller updates ``near_counts``, the number of near titles that were found of each title. If both
-    titles of a pair are core, their components are merged and the pair is dropped. Otherwise, the pair is
-    buffered. A title that is not core has fewer than min_samples pairs, so for any eps, at most min_samples
-    pairs per title are buffered, in addition to ``MAX_PENDING`` unprocessed pairs.
+    The caller updates ``near_counts``, the number of near titles found so far for each title. If both titles
+    of a pair are core, their components are merged and the pair is dropped. Otherwise, the pair is buffered.
+    Every buffered pair has a title that is not core, and such a title has fewer than min_samples pairs.
+    Therefore, for any eps, at most min_samples pairs per title are buffered, in addition to ``MAX_PENDING``
+    unprocessed pairs.
     """
 
     def __init__(self, titles: int, min_samples: int) -> None:
@@ -185,8 +185,8 @@ def distance_column(available: int, min_samples: int) -> int:
 def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarray, " titles"]:
     """Returns, for each title, the smallest eps with which it is core; the values are sorted, ascending.
 
-    This eps is the distance to the (min_samples - 1)-th nearest title. Titles with fewer neighbours are
-    omitted.
+    This eps is the distance to the (min_samples - 1)-th nearest title. Titles with fewer than
+    min_samples - 1 neighbours are omitted.
     """
     column = distance_column(neighbours.ids.shape[1], min_samples)
     has_neighbour = neighbours.ids[:, column] >= 0
@@ -196,7 +196,7 @@ def k_distance_curve(neighbours: Neighbours, min_samples: int) -> Float[np.ndarr
 def suggest_eps(neighbours: Neighbours, min_samples: int) -> float:
     """Suggests eps: the knee of the k-distance curve, unless one cluster would contain most titles.
 
-    In this case, returns the eps that maximizes the number of core titles outside the largest cluster.
+    If it would, returns the eps that maximizes the number of core titles outside the largest cluster.
     Clusters are approximated: core titles are connected only with the core titles among their nearest titles.
     """
     curve = k_distance_curve(neighbours, min_samples)
@@ -219,12 +219,12 @@ def component_sizes(
 
     ``candidates`` has values of eps in ascending order.
     """
-    titles, width = neighbours.ids.shape
-    column = distance_column(width, min_samples)
+    titles, neighbour_count = neighbours.ids.shape
+    column = distance_column(neighbour_count, min_samples)
     distances = 1.0 - neighbours.cosines.astype(np.float64)
     # the smallest eps with which a title is core, and with which a pair of titles is connected
     core_eps = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)
-    left = np.repeat(np.arange(titles, dtype=np.int32), width)
+    left = np.repeat(np.arange(titles, dtype=np.int32), neighbour_count)
     right = neighbours.ids.reshape(-1).astype(np.int32)
     pair_eps = np.maximum(np.maximum(core_eps[left], core_eps[right]), distances.reshape(-1))
     first_candidate = np.searchsorted(candidates, np.where(right >= 0, pair_eps, np.inf))

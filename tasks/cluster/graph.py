@@ -154,19 +154,19 @@ def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
 
 @no_type_check
 def _neighbour_jaccard(ids):
-    titles, width = ids.shape
-    shares = np.zeros((titles, width), dtype=np.float32)
+    titles, neighbour_count = ids.shape
+    shares = np.zeros((titles, neighbour_count), dtype=np.float32)
     last_set = np.full(titles, -1, dtype=np.int32)  # for each title, the last title whose set contained it
     sizes = np.ones(titles, dtype=np.int64)
     for title in range(titles):
-        for column in range(width):
+        for column in range(neighbour_count):
             sizes[title] += ids[title, column] >= 0
     for title in range(titles):
         last_set[title] = title
-        for column in range(width):
+        for column in range(neighbour_count):
             if ids[title, column] >= 0:
                 last_set[ids[title, column]] = title
-        for column in range(width):
+        for column in range(neighbour_count):
             neighbour = ids[title, column]
             if neighbour < 0:
                 continue

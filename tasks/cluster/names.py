@@ -22,13 +22,13 @@ from tasks.cluster.partition import titles_by_cluster
 from tasks.cluster.phrases import words_of
 from tasks.cluster.subjects import FICTION, FILMS
 
-PLURALITY = 0.33  # minimum share of titles with the general part, if no other subject has half of this share
+PLURALITY = 0.33  # minimum share of titles with the general part, if it is twice that of any other subject
 TIE_SHARE = 0.98  # broad subjects with at least this fraction of the largest share are compared by score
 NARROWER_SHARE = 0.8  # a narrower subject is preferred if this fraction of the broader one's titles have it
 FILM_SHARE = 0.6  # a cluster of fiction is named Films if at least this share of its titles are films
 CHANNEL_MAJORITY = 0.5  # minimum share of the titles that air on a channel that is part of the name
-CATEGORY_SHARE = 0.3  # minimum share of titles with a subject that is a part without a general part before it
-RELAXED_FACTOR = 0.5  # factor on the thresholds of candidates, for names that only distinguish two clusters
+CATEGORY_SHARE = 0.3  # minimum share of titles with a subject that is named without a broader subject
+RELAXED_FACTOR = 0.5  # factor on thresholds of candidates, for parts that only distinguish two clusters
 MIN_SCORE_RATIO = 0.4  # minimum score of a further part, divided by the score of the best part
 MAX_PARTS = 2  # maximum number of specific parts
 
@@ -158,10 +158,12 @@ def _general_part(
 ) -> Candidate | None:
     """Returns the general part of a name, or None if no subject or category fits most of the titles."""
     broad_subjects = [subject for subject in subjects if not subject.broader_key]
-    *_, second, best = sorted([0.0, 0.0, *(subject.share for subject in broad_subjects)])
-    if best < MAJORITY and (best < PLURALITY or best < 2 * second):
+    *_, second_share, best_share = sorted([0.0, 0.0, *(subject.share for subject in broad_subjects)])
+    if best_share < MAJORITY and (best_share < PLURALITY or best_share < 2 * second_share):
         broad_subjects = []
-    general = _best_candidate(subject for subject in broad_subjects if subject.share >= TIE_SHARE * best)
+    general = _best_candidate(
+        subject for subject in broad_subjects if subject.share >= TIE_SHARE * best_share
+    )
     mostly_films = finder.inputs.is_film[members].mean() >= FILM_SHARE
     if mostly_films and (general is None or general.key in FICTION):
         fiction = [subject.rows for subject in subjects if {subject.key, subject.broader_key} & FICTION]

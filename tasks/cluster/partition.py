@@ -57,15 +57,15 @@ def build_partition(
     remedy: str,
     density: Density | None = None,
 ) -> Partition:
-    """Builds a Partition with clusters numbered by size, and adds a note if it is collapsed or empty.
+    """Builds a Partition with clusters numbered by size, with a note if the Partition is collapsed or empty.
 
     Args:
         labels: Cluster of each title, in any numbering; negative numbers are noise.
         has_vector: Whether each title has a nonzero vector.
         minimum_size: Minimum number of titles of a cluster; smaller clusters become noise.
         iterations: Number of passes over the titles.
-        note: Message for the log, to which the note is appended.
-        remedy: Advice that the note gives if the partition is collapsed.
+        note: Message for the log; the note on a collapsed or empty partition is appended to it.
+        remedy: Advice for the case that the partition is collapsed.
         density: Parameters of a density-based strategy.
     """
     labels = number_by_size(labels, minimum_size)

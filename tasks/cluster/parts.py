@@ -3,7 +3,7 @@
 The titles of a cluster are broadcast in a similar way, but may have different subjects: a cluster "Sport"
 with 800 titles includes cycling. To separate the subjects, the mean of the cluster is subtracted from the
 title vectors and from the sentence vectors, both are concatenated with equal weight, and the clustering
-strategy is applied to the result. It uses fewer neighbours than for the complete guide, which gives more and
+strategy is applied to the result, with fewer neighbours than for the complete guide, which gives more and
 purer subclusters (52 instead of 25 in "Sport"). A constant component is appended to each vector. It maps a
 cosine c to (1 + c) / 2, so that thresholds for the complete guide remain suitable.
 """

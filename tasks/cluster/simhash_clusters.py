@@ -19,8 +19,8 @@ from tasks.form import configurable, setting
 from tasks.neighbours.simhash import draw_planes, hamming, signatures
 from tasks.neighbours.similarity import nonzero_rows
 
-TITLES_PER_CHUNK = 256  # 2.5 million 16-bit distances (5 MiB) for 10,000 centres
-MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart, otherwise at random
+TITLES_PER_CHUNK = 256  # titles compared at once; 2.5 million 16-bit distances (5 MiB) for 10,000 centres
+MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apart; more are drawn at random
 
 
 @configurable

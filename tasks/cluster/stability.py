@@ -20,13 +20,13 @@ class Stability:
 
     @property
     def run_to_run_ari(self) -> float:
-        """Mean adjusted Rand index over all pairs of different seeds; 1 for a single seed."""
+        """Mean adjusted Rand index of the partitions with different seeds; 1 for a single seed."""
         seeds = len(self.partitions)
         return float((self.agreement.sum() - seeds) / (seeds * (seeds - 1))) if seeds > 1 else 1.0
 
     @property
     def typical(self) -> Partition:
-        """Partition with the highest mean adjusted Rand index with the others; in a tie, the first."""
+        """Partition with the highest mean adjusted Rand index with all partitions; in a tie, the first."""
         return self.partitions[int(np.round(self.agreement.sum(1), 12).argmax())]
 
 
@@ -53,12 +53,13 @@ def compare(partitions: Sequence[Partition]) -> Stability:
 
 
 def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " titles"]) -> float:
-    """Returns the adjusted Rand index of two partitions, which is 1 if they are equal and about 0 by chance.
+    """Returns the adjusted Rand index of two partitions, about 0 for random partitions and 1 for equal ones.
 
     The index is (P - E) / (M - E). A and B are the numbers of pairs of titles that are in one cluster of the
     left and of the right partition, and M is the mean of A and B. P is the number of pairs that are in one
     cluster of both partitions. E is A · B divided by the number of all pairs, which is the expectation of P
-    by chance. A title that is noise (-1) counts as a cluster of one title. If A = B = P, the index is 1.
+    for random partitions. A title that is noise (-1) counts as a cluster of one title. If A = B = P, the
+    index is 1.
 
     References: L. Hubert, P. Arabie, Comparing partitions, Journal of Classification 2 (1985), equation 5.
     """

@@ -93,7 +93,7 @@ class Bag:
         return widen(sentences) + np.float32(self.description) * widen(descriptions)
 
     def values(self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]) -> np.ndarray:
-        """Returns the weight α_kind / n_kind^length_power of each token of each title, float32 (entries,)."""
+        """Returns the weight of each entry (token of a title), α_kind / n_kind^length_power, float32."""
         alpha = self.weights()
         cells = tokens.row_ids * len(alpha) + kinds
         counts = np.bincount(cells, minlength=len(tokens) * len(alpha)).astype(np.float32)

@@ -5,10 +5,11 @@ n + 1. The row of a word that should have the vector v is therefore
 
     row = (n + 1) · v − Σ n-gram rows
 
-After a correction of float32 rounding, the exported vector differs from v by about 1e-7. The row of an n-gram
-bucket is its fitted row (or zero), plus the mean that was subtracted in the fit, times a common scale.
-fastText does not normalise the vectors of unseen words. The scale is chosen so that the median norm of the
-mean n-gram rows of words is the norm of unseen words in the title encoder.
+After a correction of float32 rounding, the exported vector differs from v by about 1e-7. To get the row of an
+n-gram bucket, the mean that was subtracted in the fit is added to its fitted row (or to zero), and the sum is
+multiplied by a scale that all buckets have in common. fastText does not normalise the vectors of unseen
+words. The scale is chosen so that the median norm of the mean n-gram rows of words is the norm of unseen
+words in the title encoder.
 """
 
 from collections.abc import Iterator
@@ -87,7 +88,7 @@ def _bucket_rows(ngrams: NgramRows, buckets: np.ndarray) -> np.ndarray:
 
 
 def _add_rows(rows: np.ndarray, ids: Ragged, sums: np.ndarray) -> np.ndarray:
-    """Adds the rows with the ids of each word to the sum of the word, in the order of fastText."""
+    """Adds the bucket rows with the ids of each word to the sum of the word, in the order of fastText."""
     for position in range(int(ids.lengths.max(initial=0))):
         words = np.flatnonzero(ids.lengths > position)
         sums[words] += rows[ids.values[ids.offsets[words] + position]]

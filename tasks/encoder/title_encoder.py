@@ -74,7 +74,7 @@ class TitleEncoder:
     def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
         """Computes the unit-norm vectors of titles, float32 (titles, width).
 
-        The vector is zero if no word or n-gram of the title has a vector, and its sentence features are zero.
+        The vector is zero if no word or n-gram of the title has a vector, and the sentence features are zero.
         ``dense`` contains the sentence features x of the titles; None: they are computed.
         """
         return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
@@ -93,7 +93,7 @@ class TitleEncoder:
             contexts: Context tokens of each title (tasks/tokenize/contexts.py), such as "hour:20".
             dense: Sentence features x of the titles; None: they are computed.
             token_ids: Ids of the title and context tokens of each title, from a corpus with this vocabulary.
-                A title that has no ids, or a word without a trained row, is tokenized.
+                A title without ids, or with a word without a trained row, is tokenized again.
         """
         dense = self.dense(raw_titles) if dense is None else dense
         without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
@@ -141,7 +141,7 @@ class TitleEncoder:
         return lookup._replace(tokens=lookup.tokens.where(has_text[titles] | (kinds >= CONTEXT)))
 
     def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
-        unseen: dict[str, int] = {}
+        unseen_numbers: dict[str, int] = {}
         rows: list[list[int]] = []
         for tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
             title_rows = []
@@ -150,16 +150,18 @@ class TitleEncoder:
                 if row is not None:
                     title_rows.append(row)
                 elif token[0] == WORD:
-                    title_rows.append(len(self.rows) + unseen.setdefault(token[1], len(unseen)))
+                    title_rows.append(
+                        len(self.rows) + unseen_numbers.setdefault(token[1], len(unseen_numbers))
+                    )
             context_rows = map(self.ids.get, map(context_token, context))
             rows.append(title_rows + [row for row in context_rows if row is not None])
         row_ids = Ragged.from_rows(rows, dtype=np.int64)
-        if not unseen:
+        if not unseen_numbers:
             return TokenLookup(row_ids, self.kinds, self.rows[:0], [])
-        unseen_rows, has_vector = self.unseen_words.vectors(list(unseen))
+        unseen_rows, has_vector = self.unseen_words.vectors(list(unseen_numbers))
         row_ids = row_ids.where(np.append(np.ones(len(self.rows), dtype=bool), has_vector)[row_ids.values])
-        kinds = np.append(self.kinds, np.full(len(unseen), WORD, dtype=np.int8))
-        return TokenLookup(row_ids, kinds, unseen_rows, list(unseen))
+        kinds = np.append(self.kinds, np.full(len(unseen_numbers), WORD, dtype=np.int8))
+        return TokenLookup(row_ids, kinds, unseen_rows, list(unseen_numbers))
 
     def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
         """Returns the rows, float32 (tokens, dim), with the ascending row numbers ``tokens`` of a lookup."""
@@ -168,9 +170,10 @@ class TitleEncoder:
         return np.concatenate([self.rows[trained_tokens], lookup.unseen_rows[unseen_tokens]])
 
     def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Computes similarity vectors, such as `guidespace similar` uses: float32 (titles, meaning + width).
+        """Computes the vectors that `guidespace similar` compares: float32 (titles, meaning + width).
 
-        Concatenates the meaning vectors of the sentence features ``dense`` and the title vectors ``vectors``.
+        A similarity vector is the concatenation of the meaning vector, computed from the sentence features
+        ``dense``, and the title vector in ``vectors``.
         If the model has no sentence vectors, returns ``vectors``.
         """
         if self.meaning is None:
@@ -185,8 +188,8 @@ class TitleEncoder:
         """Counts the words of each title, and its unseen words: two arrays, int32 (titles,)."""
         tokens = self.tokenizer.all_tokens(raw_titles)
         words = [[token for token in title_tokens if token[0] == WORD] for title_tokens in tokens]
-        unseen = [sum(token not in self.ids for token in title_tokens) for title_tokens in words]
-        return np.array([*map(len, words)], dtype=np.int32), np.array(unseen, dtype=np.int32)
+        unseen_counts = [sum(token not in self.ids for token in title_tokens) for title_tokens in words]
+        return np.array([*map(len, words)], dtype=np.int32), np.array(unseen_counts, dtype=np.int32)
 
     def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
         distinct_ids, positions = np.unique(tokens.values, return_inverse=True)

@@ -1,6 +1,7 @@
 """Computes vectors of words without a trained row (unseen words), by n-grams or by similar trained words.
 
 Each method is called a source. tasks/augment fits a source, which becomes a part of the title encoder.
+Trained words are the words with a trained row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,8 +57,8 @@ class NgramRows:
     shortest: int  # shortest n-gram of <word>, in characters
     longest: int  # longest n-gram, in characters
     buckets: int  # number of hash buckets
-    bucket_ids: Int64[np.ndarray, " used"]  # sorted buckets with a row
-    rows: Float32[np.ndarray, "used dim"]
+    bucket_ids: Int64[np.ndarray, " used"]  # sorted ids of the hash buckets that have an embedding row
+    rows: Float32[np.ndarray, "used dim"]  # embedding row of each bucket in ``bucket_ids``
     mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
     norm: float  # norm of the vector of an unseen word
 
@@ -70,7 +71,7 @@ class NgramRows:
 
     @property
     def size(self) -> int:
-        """Number of buckets with a row."""
+        """Number of hash buckets that have an embedding row."""
         return len(self.bucket_ids)
 
     def find(self, buckets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,8 +118,8 @@ class NearestWords:
     key: ClassVar[str] = "stems"
     encoder: "CharacterEncoder"
     neighbours: int  # number of nearest words
-    word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words, by the encoder
-    rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words minus their mean
+    word_vectors: Float32[np.ndarray, "words hidden"]  # unit vectors of trained words, from ``encoder``
+    rows: Float32[np.ndarray, "words dim"]  # unit-norm rows of trained words, minus the mean of all
     mean: Float32[np.ndarray, " dim"]  # added to the vector of every word
     norm: float  # norm of vectors of unseen words
 
@@ -128,7 +129,7 @@ class NearestWords:
         return len(self.word_vectors)
 
     def vectors(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes vectors of unseen words. A word has a vector if it has a character of the alphabet."""
+        """Computes vectors of unseen words, except words without a character of the encoder's alphabet."""
         ids = self.encoder.alphabet.ids(words)
         has_vector = np.bincount(ids.row_ids, weights=ids.values > 0, minlength=len(words)) > 0
         word_vectors = unit_rows(self.encoder.vectors(words))

@@ -53,7 +53,7 @@ class Cursor:
         raise FastTextError(self.path, self.offset - bytes_back, reason)
 
     def require_bytes(self, count: int, description: str) -> None:
-        """Raises FastTextError if fewer than ``count`` bytes remain; ``description`` names them."""
+        """Raises FastTextError if fewer than ``count`` bytes remain; ``description`` says what they are."""
         if count > (remaining_bytes := self.size - self.offset):
             self.fail(
                 f"{description} would take {count} bytes, but only {remaining_bytes} remain: the file is "
@@ -139,7 +139,7 @@ def read_header(cursor: Cursor) -> Header:
             bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
             cursor.fail(f"{name} is {values[name]!r}, expected {bounds}{'' if version else hint}")
     header = Header(version=version, **values)
-    bytes_back = cursor.offset - begin - 32  # offset of the number of buckets
+    bytes_back = cursor.offset - begin - 32  # from here back to the number of buckets
     if header.bucket == 0 and 0 < header.maxn >= header.minn:
         cursor.fail(
             f"bucket is 0, expected 1 or more for n-grams of {header.minn} to {header.maxn} characters",

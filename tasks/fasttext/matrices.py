@@ -86,7 +86,7 @@ def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def read_matrix(cursor: Cursor, matrix_name: str, *, rows: int, dim: int, quantised: bool) -> Matrix:
-    """Reads a matrix of a fastText file; ``matrix_name`` describes it in error messages.
+    """Reads a matrix of a fastText file; ``matrix_name`` is its name in error messages.
 
     Raises:
         FastTextError: The matrix in the file has another shape, or its codes are damaged.
@@ -112,8 +112,8 @@ def read_matrix(cursor: Cursor, matrix_name: str, *, rows: int, dim: int, quanti
 
 def _read_centroids(cursor: Cursor, matrix_name: str, dim: int, block_count: int) -> list[np.ndarray]:
     header = cursor.read("<4i", f"the quantiser of {matrix_name}")
-    width, last = header[2], dim - (block_count - 1) * header[2]
-    if width < 1 or -(-dim // width) != block_count or header != (dim, block_count, width, last):
+    width, last_width = header[2], dim - (block_count - 1) * header[2]
+    if width < 1 or -(-dim // width) != block_count or header != (dim, block_count, width, last_width):
         expected = f"{dim}, {block_count}, and widths that add up to {dim}"
         cursor.fail(
             f"the quantiser of {matrix_name} has dim, blocks, width, last {header}: expected {expected}", 16
@@ -121,5 +121,5 @@ def _read_centroids(cursor: Cursor, matrix_name: str, dim: int, block_count: int
     centroids = np.frombuffer(
         cursor.read_bytes(dim * 256 * 4, f"the centroids of {matrix_name}").tobytes(), dtype="<f4"
     )
-    head, last_block = np.split(centroids, [(block_count - 1) * 256 * width])
-    return [*head.reshape(block_count - 1, 256, width), last_block.reshape(256, last)]
+    full_blocks, last_block = np.split(centroids, [(block_count - 1) * 256 * width])
+    return [*full_blocks.reshape(block_count - 1, 256, width), last_block.reshape(256, last_width)]

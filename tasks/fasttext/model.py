@@ -121,7 +121,10 @@ class FastText(NamedTuple):
         return rows if rows.values.min(initial=0) >= 0 else rows.where(rows.values >= 0)
 
     def _without_ngrams(self, text: bytes, begins: np.ndarray) -> list[int]:
-        """Returns the indices of the words </s>, which have n-grams only in files without a version."""
+        """Returns the indices of the words that are the end-of-sentence token </s>, which gets no n-grams.
+
+        In files without a version, </s> has n-grams, so the result is empty.
+        """
         sentence_end = b"<" + EOS + b">"
         if self.header.version == 0 or sentence_end not in text:
             return []
@@ -131,7 +134,7 @@ class FastText(NamedTuple):
     def _word_rows(self, text: bytes, begins: np.ndarray) -> np.ndarray:
         """Returns the row in the input matrix of each word, int64 (words,); -1 for unknown words and labels.
 
-        For a label, the fasttext package returns the row of another token.
+        The fasttext package differs: for a label, it returns the row of another token.
         """
         numbers = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
         return np.where(numbers < self.dictionary.word_count, numbers, -1)

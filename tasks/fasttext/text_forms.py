@@ -169,9 +169,9 @@ def open_words(path: Path | str) -> WordVectors:
     """
     source = Path(path)
     with open(source, "rb") as handle:
-        head = handle.read(64)
-    binary = not re.match(rb"\d+ \d+ ?\r?\n", head) and (b"\0" in head or not head)
-    return FastText.open(source) if binary else read_vectors(source)
+        first_bytes = handle.read(64)
+    is_binary = not re.match(rb"\d+ \d+ ?\r?\n", first_bytes) and (b"\0" in first_bytes or not first_bytes)
+    return FastText.open(source) if is_binary else read_vectors(source)
 
 
 def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[str, float]]:

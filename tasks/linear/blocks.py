@@ -37,7 +37,7 @@ class SampleBlock:
 
     Attributes:
         number: Block number, from 0.
-        first: Number in the file of the first sample of the block.
+        first: Number of the first sample of the block, counted from the beginning of the file.
         offsets: Offsets of the rows in ``ids`` and ``values``, int64 (rows + 1,).
         ids: Feature ids, int32 (values,). The ids of a row are distinct.
         values: Values of the features, finite float32 (values,).
@@ -121,7 +121,7 @@ class SampleBlocks:
         return len(self._row_counts)
 
     def relabel(self, labels: np.ndarray) -> Self:
-        """Returns these blocks with other labels, int8 (samples,), -1 or 1, which are only in memory."""
+        """Returns the same samples with the given labels, int8 (samples,), -1 or 1. The file is unchanged."""
         blocks = copy.copy(self)
         blocks._labels = labels
         blocks.digest = zlib.crc32(labels.tobytes(), self.digest)
@@ -136,7 +136,7 @@ class SampleBlocks:
         """Reads one block from disk.
 
         Raises:
-            ValueError: The file is truncated, or the checksum of the block differs.
+            ValueError: The file is truncated, or the block does not match its checksum.
         """
         start, length = int(self._offsets[number]), int(np.diff(self._offsets[number : number + 2])[0])
         content = np.empty(length, dtype=np.uint8)

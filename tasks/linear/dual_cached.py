@@ -4,13 +4,13 @@
 
 The loss of a margin violation v is the hinge loss max(0, v), as in liblinear's L1-loss SVM, or its square, as
 in ``svm.py``. Each x_i ends with an additional 1, so the last entry of w is the intercept b. The entries of
-w₀ are 0, except for its intercept b₀.
+w₀ are 0, except for the last entry, the intercept b₀.
 
 A thread reads the samples from disk cyclically, and meanwhile dual coordinate descent visits the cached
 samples. The dual has one variable α_i per sample, and w = w₀ + Σ α_i y_i x_i holds at any time. If a sample
 is evicted from the cache, its α_i stays in memory. Visiting a sample more often brings α_i closer to the
-optimum but does not give the sample more weight, so any eviction rule is correct. The rule evicts samples
-whose α_i is at a bound, first those whose gradient pushes most strongly against the bound.
+optimum but does not give the sample more weight, so any eviction rule is correct. Samples whose α_i is at
+a bound are evicted, beginning with the samples whose gradient pushes α_i most strongly against its bound.
 
 Let v be the weights at the beginning of a pass over the disk. The pass sums the losses of all samples at v,
 which gives the objective primal(v). primal(v) − dual(α) bounds the suboptimality of v. Training ends when
@@ -56,7 +56,7 @@ class DualCachedSVM:
         gap: Relative duality gap of the best weights of all passes; infinite before the first pass ends.
         weights: float32 (features, 1): the weights with the smallest gap if ``fit`` has reached its
             tolerance, else the current weights.
-        intercepts: Intercept of the same solution, float32 (1,).
+        intercepts: Intercept that belongs to ``weights``, float32 (1,).
     """
 
     def __init__(self, cost: float = 1.0, *, squared: bool = False, prior: float = 0.0) -> None:
@@ -94,7 +94,7 @@ class DualCachedSVM:
         runs agree within the tolerance, not bitwise. The model can be used or saved after any step.
 
         Args:
-            blocks: The samples. All calls for a model need the same samples.
+            blocks: The samples. They must be the same in all calls for a model.
             cache_bytes: Memory for cached samples and prefetched blocks. In addition, training takes 5 bytes
                 per sample in the file and 24 bytes per feature.
             tolerance: Maximum of (primal − dual) / primal.
@@ -179,7 +179,7 @@ class DualCachedSVM:
         return float(weights[:-1] @ weights[:-1]) + float(weights[-1] - self.prior) ** 2
 
     def _bind_samples(self, blocks: SampleBlocks) -> None:
-        """Allocates a dual variable per sample, or checks that the samples are those of earlier calls."""
+        """Allocates a dual variable per sample, or checks that earlier calls had the same samples."""
         if self._file is None:
             self.alphas = np.zeros(blocks.samples, dtype=np.float32)
             self._weights = np.append(np.zeros(blocks.features), self.prior)
@@ -204,7 +204,7 @@ def _allocate_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Gener
 def _visit_uncached(
     rows: SampleRows, cache: SampleCache, rng: np.random.Generator, state: DualState
 ) -> float:
-    """Performs a dual step on each row of a block that is not cached, and caches these rows.
+    """Performs a dual step on each uncached row of a block, and adds these rows to the cache.
 
     Returns the change of Σ (α − ½Dα²).
     """

@@ -82,7 +82,8 @@ def visit_rows(
 ) -> tuple[float, float]:
     """Performs a dual step on each row in ``order``.
 
-    Returns the change of Σ (α − ½Dα²) and the largest projected gradient.
+    Returns the change of Σ (α − ½Dα²) and the largest projected gradient. The projected gradient of α_i is
+    the absolute value of its gradient, or 0 if the gradient pushes α_i against a bound.
     """
     begins, ends, ids, values, labels, samples, norms, slacks = rows
     intercept = len(weights) - 1

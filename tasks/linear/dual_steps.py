@@ -12,7 +12,7 @@ EVICTION_DIVISOR = 8  # an eviction removes at least 1/8 of the rows
 
 
 def load_rows(block: SampleBlock, weights: np.ndarray, squared: bool = False) -> tuple[SampleRows, float]:
-    """Returns the samples of a block as rows, whose slacks are not set, and the sum of their losses."""
+    """Returns the samples of a block as rows without slacks, and the sum of their losses at ``weights``."""
     count = len(block.labels)
     rows = SampleRows(
         begins=block.offsets[:-1],
@@ -69,7 +69,7 @@ class SampleCache:
         return max(self._last_violation, self._sweep_violation)
 
     def sweep(self, values: int, alphas: np.ndarray, weights: np.ndarray, loss: Loss) -> float:
-        """Performs dual steps on cached rows, which have about ``values`` values in total.
+        """Performs dual steps on the next cached rows, which have about ``values`` values in total.
 
         Returns the change of Σ (α − ½Dα²).
         """
@@ -109,7 +109,7 @@ class SampleCache:
         return int(self.rows.ends[self.count - 1]) if self.count else 0
 
     def _evict(self, row_count: int, value_count: int) -> None:
-        """Evicts at least ``row_count`` rows and ``value_count`` values, by descending slack and age."""
+        """Evicts at least ``row_count`` rows and ``value_count`` values, by descending slack, then by age."""
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
         sizes = np.cumsum((self.rows.ends - self.rows.begins)[order])
         evicted_rows = order[

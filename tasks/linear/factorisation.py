@@ -1,10 +1,11 @@
 """Factorises a matrix of ratings of items by users, with biases.
 
-    r = ⟨u, v⟩ + b_u + b_v + b₀        u, v: factors of the user and the item; b₀: mean of the first ratings
+    r = ⟨u, v⟩ + b_u + b_v + b₀
 
-Training is stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating at a
-time, block by block (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization Techniques
-for Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
+where u and v are the factors of the user and of the item, and b₀ is the mean of the ratings of the first
+call. Training is stochastic gradient descent on ½ (r − rating)² + ½ λ (|u|² + |v|² + b_u² + b_v²), one rating
+at a time, block by block (tasks/linear/rating_blocks.py). Koren, Bell, Volinsky. Matrix Factorization
+Techniques for Recommender Systems. IEEE Computer 42(8), 2009, equations 4 and 5.
 
 A row stores the factors and the bias of a user or item. Rows are padded to cache lines, so that two threads
 never write to the same line. Rows are not in ``storage/tables``, because batched gathers and updates would

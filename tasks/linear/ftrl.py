@@ -1,13 +1,13 @@
 """Updates weights by FTRL-proximal (follow the regularized leader) with lazy L1 regularization.
 
-Let w be a weight, g its gradient at sample t, n the sum of its earlier g², η the learning rate, and α the
-factor of ‖w‖₁ in the objective. The update of w is
+Let w be a weight, g its gradient at sample t, n the sum of g² over the earlier samples, η the learning rate,
+and α the factor of ‖w‖₁ in the objective. The update of w is
 
     σ = (√(n + g²) − √n) / η    z ← z + g − σ w    n ← n + g²
     w = −soft(z, α t) η / (β + √n),    soft(v, p) = sign(v) max(|v| − p, 0)
 
-The record of a feature stores z and √n, from which w is computed when it is read. Therefore, a sample causes
-no work for features that it lacks.
+The record of a feature stores z and √n, from which w is computed when the record is read. Therefore, a sample
+causes no work for features that it lacks.
 
 References:
     McMahan et al. *Ad click prediction: a view from the trenches*. KDD 2013, algorithm 1.
@@ -42,7 +42,7 @@ class Ftrl:
         return 2 * labels
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns the learning rate, α t before the block, and α for each block of samples: (blocks, 3).
+        """Returns, for each block of samples, the learning rate, α t before the block, and α: (blocks, 3).
 
         Args:
             seen: Number of samples that were visited before each block.

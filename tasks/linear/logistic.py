@@ -129,9 +129,10 @@ class SparseLogistic:
                 Ragged(offsets, array).take(sample_rows).values for array in (ids, values)
             )
             squares = np.bincount(sampled_ids, sampled_values**2, self.features) / len(sample_rows)
-            curvature = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
+            # For the features and for the intercept.
+            scaled_curvatures = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
             shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
-            run_merged(self.threads, np.concatenate(orders), curvature, train_part, shared)
+            run_merged(self.threads, np.concatenate(orders), scaled_curvatures, train_part, shared)
         else:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
@@ -175,7 +176,8 @@ def visiting_order(count: int, rng: np.random.Generator) -> np.ndarray:
     """Returns all sample numbers, int64 (count,), in chunks of consecutive samples in random order.
 
     If the order of single samples were random, every sample would wait for memory. On 100,000 samples of 72
-    values, a pass takes .2 µs per sample, .3 µs with chunks of 8 samples, and .73 µs with single samples.
+    values, a pass takes .2 µs per sample with chunks of 32, .3 µs with chunks of 8, and .73 µs with single
+    samples.
     """
     order = (rng.permutation(-(-count // CHUNK))[:, None] * CHUNK + np.arange(CHUNK)).ravel()
     return order[order < count]

@@ -3,7 +3,7 @@
 ``beta`` selects the solver when a loop is compiled: a number for FTRL-proximal (``ftrl.py``), None for
 proximal SGD (``proximal.py``). There are two training loops, because the processor vectorizes the innermost
 loop, which runs over the features of a sample if there is one label, and else over the labels. With one label
-and 72 features per sample, the loop for several labels takes 1.7 to 1.9 times as long.
+and 72 features per sample, the loop for several labels takes 1.7 to 1.9 times as long as the other loop.
 
 Arguments of both loops:
 
@@ -26,8 +26,9 @@ from typing import no_type_check
 
 import numpy as np
 
-# Factor on the learning rate of the intercept, which every sample changes. At 1, its noise caused
-# most of the suboptimality after 10 to 20 passes, up to .0016 of the objective. SGDClassifier uses .01.
+# Factor on the learning rate of the intercept, which every sample changes. With the factor 1, the noise of
+# the intercept caused most of the suboptimality after 10 to 20 passes, up to .0016 of the objective. The
+# factor in scikit-learn's SGDClassifier is .01.
 INTERCEPT_RATE = 0.1
 
 
@@ -39,13 +40,14 @@ def train_single_label(samples, order, rate, threshold, growth, max_length, reco
     intercept_factor = np.float32(INTERCEPT_RATE)
     inverse_rate, intercept_rate = one / rate, rate * intercept_factor
     weights, sums, roots = np.empty((3, max_length), np.float32)
-    first_sum, first_root = state[0, 0], state[1, 0]
-    intercept_sum, intercept_root = first_sum, first_root
+    first_z, first_root = state[0, 0], state[1, 0]
+    # z and √n of the intercept (FTRL), or the intercept itself and 0 (proximal SGD).
+    intercept_z, intercept_root = first_z, first_root
     for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
         cutoff = np.float32(threshold + visit * growth)
         if beta is None:
-            margin = intercept_sum
+            margin = intercept_z
             for index in range(len(features)):
                 record = records[features[index]]
                 pending = max(cutoff - record[1], zero)
@@ -53,7 +55,7 @@ def train_single_label(samples, order, rate, threshold, growth, max_length, reco
             for index in range(len(features)):
                 margin += weights[index] * value[index]
         else:
-            intercept = -intercept_sum * intercept_rate / (beta + intercept_root)
+            intercept = -intercept_z * intercept_rate / (beta + intercept_root)
             margin = intercept
             for index in range(len(features)):
                 record = records[features[index]]
@@ -72,7 +74,7 @@ def train_single_label(samples, order, rate, threshold, growth, max_length, reco
                 pending = max(cutoff - record[1], zero)
                 shrunk = max(record[0] - pending, zero) + min(record[0] + pending, zero)
                 record[0], record[1] = shrunk - error * value[index], max(record[1], cutoff)
-            intercept_sum -= intercept_factor * error
+            intercept_z -= intercept_factor * error
         else:
             for index in range(len(features)):
                 gradient, old_root = error * value[index], roots[index]
@@ -83,9 +85,9 @@ def train_single_label(samples, order, rate, threshold, growth, max_length, reco
                 record[0] += sums[index]
                 record[1] += roots[index]
             new_root = np.sqrt(intercept_root * intercept_root + error * error)
-            intercept_sum += error - (new_root - intercept_root) / intercept_rate * intercept
+            intercept_z += error - (new_root - intercept_root) / intercept_rate * intercept
             intercept_root = new_root
-    state[0, 0] += intercept_sum - first_sum
+    state[0, 0] += intercept_z - first_z
     state[1, 0] += intercept_root - first_root
 
 

@@ -12,8 +12,8 @@ soft(v, p + q). The pending threshold of a row is S − last, where S is the sum
 ``last`` is S at the previous read. Except for rounding, the result equals shrinking every weight at every
 step. ``apply_pending_`` updates all rows at the end of a call.
 
-Many weights that ``ftrl.py`` sets to 0 are only small here. On titles, this solver has a higher accuracy than
-FTRL in half the time (``tasks/baselines/logistic.py``).
+Many weights that ``ftrl.py`` sets to 0 are only close to 0 here. On titles, this solver has a higher accuracy
+than FTRL in half the time (``tasks/baselines/logistic.py``).
 
 References: Langford, Li, Zhang. *Sparse online learning via truncated gradient*. JMLR 10, 2009, section 3.3.
     Duchi, Singer. *Efficient online and batch learning using forward backward splitting*. JMLR 10, 2009,
@@ -46,7 +46,7 @@ class ProximalSgd:
         return labels + 1
 
     def schedule(self, seen: np.ndarray, counts: np.ndarray, alpha: float) -> np.ndarray:
-        """Returns learning rate, S before the block, and growth of S per sample, for each block: (blocks, 3).
+        """Returns, per block, the learning rate, S before the block, and growth of S per sample: (blocks, 3).
 
         Args:
             seen: Number of samples that were visited before each block.

@@ -1,9 +1,9 @@
 """Sorts ratings into blocks that fit in the cache and can be trained in parallel.
 
 Users and items are divided into ``BLOCKS`` parts each, which gives BLOCKS² blocks of ratings. Stage s
-consists of the blocks (p, p + s mod BLOCKS), of which no two have a user or an item in common. Therefore, the
-blocks of a stage can be trained in any order, or in parallel, with the same result. The stages of an epoch
-are trained one after the other.
+consists of the blocks (user part p, item part p + s mod BLOCKS), for all p. No two blocks of a stage have a
+user or an item in common. Therefore, they can be trained in any order, or in parallel, with the same result.
+The stages of an epoch are trained one after the other.
 
     users   assigned to parts round-robin by descending number of ratings, so that blocks have similar sizes
     items   divided by popularity into parts with equally many ratings; parts of popular items are small

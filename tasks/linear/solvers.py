@@ -23,7 +23,7 @@ def fit_svms(
         labels: Label ids of each sample.
         label_count: Number of labels.
         cost: C, the weight of a violated margin.
-        epochs: Passes over the samples, if they fit in memory.
+        epochs: Passes over samples in memory. Samples on disk are read until a tolerance is reached.
         seed: Seed of the order in which samples are visited.
         memory_bytes: Maximum memory for samples and dual variables. If they need more, the solver reads the
             samples from disk.

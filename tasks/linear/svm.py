@@ -1,11 +1,12 @@
 """Trains linear SVMs online, one per label, all in the same passes over the samples.
 
-On the samples (x, y) of a call, the SVM of each label, with margin f(x) = w·x + b, approaches the solution of
+On the samples (x, y) of a call of ``partial_fit``, the SVM of each label, with margin f(x) = w·x + b,
+approaches the solution of
 
     min  ½‖w − w₀‖² + ½(b − b₀)² + C Σ max(0, 1 − y f(x))²,    y = 1 if the sample has the label, else −1
 
-where w₀ and b₀ are the results of the previous call; in the first call, w₀ = 0 and b₀ = −1. It is solved in
-the dual by coordinate descent over the samples, with dual variables α ≥ 0 that start at 0:
+where w₀ and b₀ are the results of the previous call; in the first call, w₀ = 0 and b₀ = −1. The problem is
+solved in the dual by coordinate descent over the samples, with dual variables α ≥ 0 that start at 0:
 
     δ = max(−α, (1 − y f(x) − α / 2C) / (‖x‖² + 1 + 1 / 2C))    α += δ    w += δ y x    b += δ y
 
@@ -35,7 +36,7 @@ from tasks.linear.lookup import Lookup
 from tasks.linear.sparse import validate_labels, validate_rows
 
 UNTRAINED_INTERCEPT = -1.0  # b₀ of a label before training
-COLUMN_MULTIPLE = 32  # labels are padded to a multiple: 128 columns train 1.6 times as fast as 125
+COLUMN_MULTIPLE = 32  # columns are padded to a multiple of 32: 128 train 1.6 times as fast as 125
 
 
 class OnlineSvm:
@@ -170,10 +171,10 @@ def _train_pass(
     for row in order:
         begin, end = offsets[row], offsets[row + 1]
         step[:] = intercepts  # holds the margins at first, then the changes
-        square = one
+        squared_norm = one
         for index in range(begin, end):
             value, row_weights = values[index], weights[ids[index]]
-            square += value * value
+            squared_norm += value * value
             for label in range(width):
                 step[label] += value * row_weights[label]
         signs[:] = -one
@@ -182,7 +183,7 @@ def _train_pass(
         dual = duals[row % len(duals)]
         if is_first:
             dual[:] = zero
-        scale, has_changed = one / (square + slack), False
+        scale, has_changed = one / (squared_norm + slack), False
         for label in range(width):
             step_to_optimum = (one - signs[label] * step[label] - slack * dual[label]) * scale
             change = max(step_to_optimum, -dual[label])

@@ -1,7 +1,7 @@
 """Trains the SVMs of ``svm.py`` on samples that are read from disk, one label after the other.
 
 The dual cached SVM trains each label until the relative duality gap is within a tolerance. ``OnlineSvm``
-makes a fixed number of passes over the samples for all labels together. Both approach the same optimum.
+makes a fixed number of passes over the samples for all labels together. Both approach the same solution.
 """
 
 import tempfile

@@ -1,10 +1,10 @@
 """Trains with several threads without locks, on shared records (Hogwild) or on copies per thread.
 
-Sharing is efficient for long records: with 125 labels, a sample takes 5,339 ns on each of two threads, and
-5,107 ns on one thread. For short records, two cores exchange a cache line at nearly every access: with one
-label and 72 features per sample, a sample takes 948 ns on each of two threads, and 248 ns on one thread.
-Therefore, each thread gets a copy of short records of FTRL-proximal. The copies can be merged, because the
-sums of gradients and of squared gradients do not depend on the order of samples.
+Sharing is efficient for long records: with 125 labels, training on a sample takes 5,339 ns on each of two
+threads, and 5,107 ns on one thread. For short records, two cores exchange a cache line at nearly every
+access: with one label and 72 features per sample, a sample takes 948 ns on each of two threads, and 248 ns on
+one thread. Therefore, each thread gets a copy of short records of FTRL-proximal. The copies can be merged,
+because the sums of gradients and of squared gradients do not depend on the order of samples.
 
 References:
     Niu, Recht, Ré, Wright. *Hogwild!: a lock-free approach to parallelizing stochastic gradient descent*.
@@ -98,7 +98,7 @@ def run_merged(
 
 @no_type_check
 def _merge_copies(shared, copies, begin_row, end_row):
-    """Adds the changes in all copies to rows of ``shared``, and sets these rows of the copies to the sums."""
+    """Adds the changes in all copies to rows of ``shared``, and writes the new rows to all copies."""
     for row in range(begin_row, end_row):
         for label in range(shared.shape[2]):
             total, root = shared[row, 0, label], shared[row, 1, label]

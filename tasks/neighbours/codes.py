@@ -54,7 +54,7 @@ class QuantizedVectors:
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest vectors of each query, both (queries, k).
 
-        ``queries`` are float32 (queries, dim) with unit norm. The result is that of ``top_neighbours``.
+        ``queries`` are float32 (queries, dim) with unit norm. The result equals that of ``top_neighbours``.
         """
         count = min(k + EXTRA_CANDIDATES, len(self.vectors))
         upper_bounds = np.empty((len(queries), len(self.vectors)), dtype=np.float32)
@@ -92,9 +92,9 @@ class QuantizedExact(Exact):
 
 
 def with_codes(index: Index) -> Index:
-    """Returns an exact index of the same titles with 8-bit codes, which pay off after hundreds of calls.
+    """Returns an exact index of the same titles with 8-bit codes, which save time from hundreds of calls on.
 
-    An approximate index is returned unchanged, as is any index if numba is not installed.
+    An approximate index is returned unchanged. If numba is not installed, every index is returned unchanged.
     """
     return QuantizedExact(index.titles) if type(index) is Exact and has_numba() else index
 
@@ -108,7 +108,7 @@ def _compute_bounds(  # compiled by numba: a single function of arrays and numbe
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Writes the upper bound of each product, and a min-heap of the largest lower bounds of each query."""
+    """Writes, for each query, the upper bounds of all products and a min-heap of the largest lower bounds."""
     count = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):

@@ -131,8 +131,9 @@ class Approximate:
         rows = np.flatnonzero(nonzero_rows(titles))
         self.count = count = len(rows)
         self.cells = max(1, min(round(CELLS_PER_ROOT * math.sqrt(count)), count // TRAINING_TITLES_PER_CELL))
-        quantizer = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT, False  # no residuals
-        self.inverted = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(dim), dim, self.cells, *quantizer)
+        storage_options = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT, False  # no residuals
+        cell_index = faiss.IndexFlatIP(dim)
+        self.inverted = faiss.IndexIVFScalarQuantizer(cell_index, dim, self.cells, *storage_options)
         self.inverted.nprobe = probes
         self.inverted.cp.spherical, self.inverted.cp.niter = True, TRAINING_PASSES
         if count:
@@ -212,7 +213,7 @@ def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
 
 
 def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
-    """Returns the ids that ``top_neighbours`` returns. Works in blocks, to avoid a copy of all titles."""
+    """Returns the ids that ``top_neighbours`` would find, block by block, to avoid a copy of all titles."""
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2
     for block in row_blocks(len(titles)):

@@ -26,7 +26,7 @@ def search_on_gpu(
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yields the first row of each block of rows, and the ids and cosines of its neighbours.
 
-    Both arrays are (rows, at most k).
+    The ids and the cosines are both (rows, at most k).
 
     Args:
         rows: Vectors of queries, float32 (rows, dim), unit norm.

@@ -1,9 +1,9 @@
 """Searches the nearest titles of each title in a pool: processes, or Dask or Ray on several machines.
 
 The calling process builds the approximate index and writes it to a file, which workers map into memory. A
-worker searches one piece at a time: a batch of titles, the same as in ``Approximate.nearest_to_each``, so
-that the result is the same. It reads the vectors of the titles from the published array, which it also maps,
-and writes the nearest titles to a file.
+piece is a batch of titles, as in ``Approximate.nearest_to_each``, so that the result is the same. A worker
+reads the vectors of the titles of a piece from the published array, which it also maps, and writes the
+nearest titles to a file.
 """
 
 import functools
@@ -60,7 +60,7 @@ def search_pieces(
 
 
 def _search_piece(work: Path, vectors: Path, start: int, stop: int, k: int) -> Path:
-    """Finds the k nearest titles of the titles in ``rows.npy[start:stop]`` and returns a file with them."""
+    """Writes the k nearest titles of each title in ``rows.npy[start:stop]`` to a file, which is returned."""
     rows = open_array(work, "rows")[start:stop]
     titles = open_array(vectors.parent, vectors.stem)
     ids, cosines = search_batch(_map_index(work / "index.faiss"), titles, titles, rows, k, True)

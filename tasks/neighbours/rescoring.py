@@ -123,9 +123,9 @@ def find_pairs_within(
             indices = np.flatnonzero(np.greater_equal(tile, lower_bound, out=mask[:size]))
             rows = indices // len(column_points)
             columns = indices - rows * len(column_points)
-            borderline = np.flatnonzero(tile[indices] < upper_bound)
+            borderline_pairs = np.flatnonzero(tile[indices] < upper_bound)
             is_near = np.ones(len(indices), dtype=bool)
-            for chunk in np.array_split(borderline, -(-len(borderline) // PAIRS_PER_BATCH) or 1):
+            for chunk in np.array_split(borderline_pairs, -(-len(borderline_pairs) // PAIRS_PER_BATCH) or 1):
                 cosines = exact_cosines(row_points[rows[chunk]], column_points[columns[chunk]])
                 is_near[chunk] = cosines >= minimum_cosine - ROUNDING
             yield first_row, first_column, rows[is_near], columns[is_near]

@@ -5,8 +5,8 @@ angle between the two vectors. If H of k bits differ, the cosine is estimated by
 
     cos (π H / k) = cos θ ± π sin θ √(p (1 - p) / k)    (M. Charikar, Similarity estimation, STOC 2002).
 
-64 bits are enough to find duplicates, but not to rank neighbours (the error is .12 at cosine .7). Therefore,
-the vectors of candidates are compared afterwards.
+64 bits are enough to find duplicates, but not to rank neighbours (the error of the cosine is .12 at .7).
+Therefore, the vectors of candidates are compared afterwards.
 """
 
 import math
@@ -21,7 +21,7 @@ WORD_BITS = 64  # bits per word of a signature
 BAND_BITS = 16  # bits of a band, see find_near_duplicates
 RECALL = 0.999  # share of pairs with exactly the minimum cosine that find_near_duplicates finds
 PAIRS_PER_BATCH = 65_536  # pairs that are compared at once
-MAX_DISTANCE = 512  # of many titles with equal keys, a title is compared only with the next MAX_DISTANCE - 1
+MAX_DISTANCE = 512  # of many titles with equal keys, each is compared only with the next MAX_DISTANCE - 1
 
 
 def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarray:
@@ -66,7 +66,7 @@ def hamming(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def count_bands(minimum_cosine: float) -> int:
-    """Returns the number of bands that is needed to find a pair with this cosine with probability RECALL."""
+    """Returns the number of bands that finds a pair of cosine ``minimum_cosine`` with probability RECALL."""
     band_probability = (1 - math.acos(min(1.0, max(-1.0, minimum_cosine))) / math.pi) ** BAND_BITS
     if band_probability >= 1:
         return 1
@@ -84,7 +84,7 @@ def find_near_duplicates(
     Args:
         vectors: float32 (titles, dim), unit norm or zero.
         minimum_cosine: Minimum cosine of a pair, preferably at least .9: lower values need many bands.
-        generator: Draws the planes.
+        generator: Random generator that draws the planes.
 
     Returns:
         The ids of the two titles of each pair, int64 (pairs, 2), the lower id first, and the cosine of each

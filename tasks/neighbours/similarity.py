@@ -176,20 +176,20 @@ class RunningTop:
         """
         if not len(rows):
             return
-        width, counts = self.packed.shape[1], np.bincount(rows)
+        slot_count, counts = self.packed.shape[1], np.bincount(rows)
         block = slice(first, first + len(counts))
-        full_rows = np.flatnonzero(self.filled[block] + counts > width)
+        full_rows = np.flatnonzero(self.filled[block] + counts > slot_count)
         if len(full_rows):
             self.compact(full_rows + first)
             is_above = values > self.threshold[block][rows]
             rows, ids, values = rows[is_above], ids[is_above], values[is_above]
             counts = np.bincount(rows, minlength=len(counts))
-            if (self.filled[block] + counts).max() > width:  # a buffer is still too small for its hits
+            if (self.filled[block] + counts).max() > slot_count:  # a buffer is still too small for its hits
                 for every_second in (slice(0, None, 2), slice(1, None, 2)):
                     self.offer(first, rows[every_second], ids[every_second], values[every_second])
                 return
         slots = np.arange(len(rows)) + (self.filled[block] - np.cumsum(counts) + counts)[rows]
-        self.packed.reshape(-1)[(rows + first) * width + slots] = pack(values, ids)
+        self.packed.reshape(-1)[(rows + first) * slot_count + slots] = pack(values, ids)
         self.filled[block] += counts
 
     def compact(self, rows: np.ndarray) -> None:
@@ -236,8 +236,8 @@ def _search(
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yields, per block of rows, its first row, and the ids and cosines of neighbours (rows, at most k)."""
     running_top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
-    width = block if exclude_self else block * block // min(block, len(rows))
-    buffer_size = min(block, len(rows)) * min(width, len(columns))
+    columns_per_tile = block if exclude_self else block * block // min(block, len(rows))
+    buffer_size = min(block, len(rows)) * min(columns_per_tile, len(columns))
     buffers, offer_lock = threading.local(), threading.Lock()
 
     def compute_tile(row: int, column: int) -> tuple[np.ndarray, np.ndarray]:
@@ -249,7 +249,7 @@ def _search(
         if not hasattr(buffers, "tile"):
             buffers.tile = np.empty(buffer_size, dtype=np.float32)
             buffers.mask = np.empty(buffer_size, dtype=bool)
-        tile_rows, tile_columns = rows[row:][:block], columns[column:][:width]
+        tile_rows, tile_columns = rows[row:][:block], columns[column:][:columns_per_tile]
         size = len(tile_rows) * len(tile_columns)
         tile = buffers.tile[:size].reshape(len(tile_rows), -1)
         if len(tile_rows) == 1:
@@ -287,6 +287,6 @@ def _search(
         run = map if threads == 1 else pool.map
         deque(run(begin_rows, block_starts), 0)
         for row in block_starts:
-            first_column = row + block if exclude_self else width
-            deque(run(partial(compare, row), range(first_column, len(columns), width)), 0)
+            first_column = row + block if exclude_self else columns_per_tile
+            deque(run(partial(compare, row), range(first_column, len(columns), columns_per_tile)), 0)
         yield from run(finish_rows, range(0, len(rows), TILE_SIDE))

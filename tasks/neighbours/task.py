@@ -32,9 +32,10 @@ def find_nearest(
     search: SearchSettings,
     previous: NearestTitles | None = None,
 ) -> NearestTitles:
-    """Publishes the k nearest titles of each title, by similarity vectors and by vectors with airing context.
+    """Publishes the k nearest titles of each title for lists of similar titles, and for clusters.
 
-    Lists of similar titles use the former, and clusters use the latter. Placeholder titles, such as "To be
+    For the lists, titles are compared by similarity vectors, and for clusters by vectors with airing context.
+    Placeholder titles, such as "To be
     announced", have no neighbours. If most vectors are equal to those of an earlier night, the neighbours of
     that night are updated, with the same result as a search of all titles (update.py).
 
@@ -89,7 +90,7 @@ def _search_nearest(
     """
     log = get_run_logger()
     if earlier and (updated := earlier.update(points, vectors.stem, k)):
-        log.info("nearest titles for %s: updated from those of an earlier night", purpose)
+        log.info("nearest titles for %s: the neighbours of an earlier night were updated", purpose)
         return *updated, 1.0
     index = search.open(points)
     if isinstance(index, Approximate) and (search.workers > 0 or search.pool != "processes"):
@@ -108,9 +109,9 @@ def _search_nearest(
 
 
 class _EarlierNight(NamedTuple):
-    """Neighbours of an earlier night, from an exact search."""
+    """Neighbours of an earlier night, which an exact search has found."""
 
-    rows: np.ndarray  # row of each of tonight's titles in the earlier night, -1 for new titles
+    rows: np.ndarray  # row in the earlier night of each title of tonight, -1 for new titles
     is_placeholder: np.ndarray  # bool, one entry per title of the earlier night
     vectors: Path  # folder of the Vectors of the earlier night
     nearest: Path  # folder of the NearestTitles of the earlier night
@@ -131,7 +132,7 @@ class _EarlierNight(NamedTuple):
 def _read_earlier_night(
     workspace: Workspace, nearest: NearestTitles, corpus: Corpus, k: int, search: SearchSettings
 ) -> _EarlierNight | None:
-    """Returns the neighbours of an earlier night; None if its search was not exact or had other settings."""
+    """Returns the neighbours of an earlier night; None if that search was not exact or had other settings."""
     keys = {item["kind"]: Path(item["path"]).name for item in read_inputs(workspace.folder(nearest))}
     earlier_corpus = workspace.read(Corpus, keys.get(Corpus.kind, ""))
     earlier_vectors = workspace.read(Vectors, keys.get(Vectors.kind, ""))

@@ -2,9 +2,9 @@
 
 Let K be the titles whose vectors are equal to those of the earlier night, bit for bit, and F all other
 titles. If the earlier neighbours of a title of K are all in K, they still are its k nearest titles within K.
-Its neighbours tonight are the best k among them and its k nearest titles within F, sorted by float64 cosines
-as in every search. Titles of F, and titles of K with an earlier neighbour that is not in K, are compared with
-all titles.
+Then only these neighbours and its k nearest titles within F are candidates tonight. The best k candidates are
+selected by float64 cosines, as in every search. Titles of F, and titles of K with an earlier neighbour that
+is not in K, are compared with all titles.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from storage.shapes import Float32, Int
 from tasks.neighbours.rescoring import empty_neighbours, order_candidates
 from tasks.neighbours.similarity import top_neighbours
 
-# Maximum share of titles that are compared with all titles. For a larger share, a search of all titles is
-# faster, because it uses each product twice.
+# Maximum share of titles that are compared with all titles. For a larger share, a search of all pairs is
+# faster, because it uses each product for both titles of the pair.
 MAX_SEARCHED = 0.4
 
 
@@ -31,7 +31,7 @@ def update_neighbours(
     Args:
         points: Vectors of tonight's titles, unit norm or zero.
         k: Number of neighbours of each title, in both nights.
-        earlier_rows: Row of each of tonight's titles in the earlier night, -1 for new titles. The rows must
+        earlier_rows: Row in the earlier night of each title of tonight, -1 for new titles. The rows must
             ascend, so that ties are broken in the same order.
         earlier_points: Vectors of the titles of the earlier night.
         earlier_ids: Nearest titles of each title of the earlier night, padded with -1.

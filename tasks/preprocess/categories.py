@@ -45,7 +45,7 @@ class MappingError(ExpectedError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelSources:
-    """Contents of the files that define labels. As task inputs, they are part of the cache key.
+    """Contents of the files that define labels; as a task input, they are part of the cache key.
 
     Attributes:
         mapping: Folded category -> canonical category, as ``read_mapping`` returns it.
@@ -130,7 +130,7 @@ def clean_category(raw: str) -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def generic_categories() -> frozenset[str]:
-    """Reads the case-folded categories that are dropped because they say nothing (generic_categories.txt)."""
+    """Reads the case-folded categories that are too general to be labels (generic_categories.txt)."""
     lines = Path(__file__).with_name("generic_categories.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().casefold() for line in lines if line.strip() and not line.startswith("#"))
 
@@ -151,7 +151,7 @@ def label_titles(
         titles_by_source: Number of titles of each source (feed).
         training: bool (titles,), whether a title is in the training set.
         minimum_titles: Minimum number of training titles of a label.
-        largest_share: Maximum share of a feed's titles with one category; above, it is dropped in this feed.
+        largest_share: Maximum share of a feed's titles with one category; a more frequent one is dropped.
         mapping: Mapping table that ``read_mapping`` has returned.
         corrected: Title id -> labels that a user has chosen, which replace the categories in feeds.
     """

@@ -25,7 +25,7 @@ MIN_OTHER_SHARE = 0.1  # minimum share of titles in other or unknown languages f
 MIN_TITLES = 1000  # with fewer titles, the gain cannot be distinguished from chance
 FOLDS = 5
 NEIGHBOURS = 10
-STANDARD_ERRORS = 2.0  # minimum gain of e5, in standard errors of the gain by franchise
+STANDARD_ERRORS = 2.0  # minimum gain in accuracy of e5, in standard errors (clustered by franchise)
 
 
 def choose_encoder(
@@ -35,7 +35,7 @@ def choose_encoder(
     labels: Ragged,
     family_hash: np.ndarray,
 ) -> tuple[SentenceStrategy, str]:
-    """Chooses e5 if it is installed and its gain in accuracy exceeds two standard errors, else use.
+    """Chooses e5 if it is installed and its gain in accuracy over use exceeds two standard errors, else use.
 
     Args:
         home: The home folder, which contains the stored vectors of each encoder.
@@ -51,12 +51,15 @@ def choose_encoder(
     if len(titles) < MIN_TITLES:
         return (
             default,
-            f"sentence encoder use: {len(titles)} labelled titles, e5 is tried from {MIN_TITLES} on",
+            f"sentence encoder use: {len(titles)} labelled titles, e5 is tried from {MIN_TITLES} titles on",
         )
     codes = [re.split("[-_]", code or "")[0].lower() for code in languages]
     other_share = np.mean([code not in USE_LANGUAGES for code in codes])
     if other_share < MIN_OTHER_SHARE:
-        return default, f"sentence encoder use: {1 - other_share:.0%} of the titles are in its languages"
+        return (
+            default,
+            f"sentence encoder use: it supports the languages of {1 - other_share:.0%} of the titles",
+        )
     try:
         alternative.open()
     except SentenceEncoderMissing:

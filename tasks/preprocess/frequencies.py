@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 
 from storage.catalogue.connection import Connection, escape_glob
 
-# Name, column of values, number of airings, and FROM clause of each slice. Slices are counted one after the
-# other, because DuckDB has the groups of a slice in memory.
+# A slice counts words per language, per category or per week. The columns are the name of the slice, its
+# column of values, the number of airings, and the FROM clause. Slices are counted one after the other,
+# because DuckDB has the groups of a slice in memory.
 _SLICES = (
     ("language", "language", "NULL", "occurrences WHERE language IS NOT NULL"),
     ("category", "label", "NULL", "occurrences JOIN labels USING (title_id)"),

@@ -52,10 +52,10 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
         Number of token ids of all titles.
     """
     titles, contexts = vocabulary / "titles.parquet", vocabulary / "contexts.parquet"
-    dictionaries = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
+    dictionary_files = [dictionary_file(vocabulary, piece) for piece in pieces_of(titles)]
     begin, entries = 0, 0
     names, rare_names = (pa.array(values, pa.string()) for values in (labels.names, labels.rare_names))
-    token_lookup = TokenIds(airings.connection, dictionaries, contexts, vocabulary / "tokens.parquet")
+    token_lookup = TokenIds(airings.connection, dictionary_files, contexts, vocabulary / "tokens.parquet")
     with (
         array_writer(folder, "tokens.offsets", np.int64) as add_offsets,
         array_writer(folder, "tokens.values", np.int32) as add_values,
@@ -63,7 +63,7 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
         pq.ParquetWriter(folder / "titles.parquet", TITLES, compression="zstd") as writer,
     ):
         add_offsets(np.zeros(1))
-        for piece, dictionary in enumerate(dictionaries):
+        for piece, dictionary in enumerate(dictionary_files):
             is_word = index_in(pq.read_table(dictionary, columns=["kind"])["kind"], KINDS) == WORD
             local_tokens = read_tokens(vocabulary, piece)
             end = begin + len(local_tokens)
@@ -124,8 +124,8 @@ def write_frequencies(corpus: Path, guide: Path, vocabulary: Path) -> int:
 def _write_entries(corpus: Path, name: str, lookup: pa.Array, column: str, path: Path) -> None:
     """Writes the values of a ragged array of a Corpus to a Parquet file, one row per value.
 
-    The columns are title_id and ``column``, which contains ``lookup[value]``. Rows in which it is null are
-    omitted.
+    The columns are title_id and ``column``, which contains ``lookup[value]``. Rows in which ``column`` is
+    null are omitted.
     """
     schema = pa.schema([("title_id", pa.int32()), (column, lookup.type)])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:

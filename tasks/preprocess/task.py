@@ -160,15 +160,15 @@ def _choose_encoder(
     labels: Ragged,
     family_hash: np.ndarray,
 ) -> tuple[SentenceSettings, str]:
-    """Replaces the encoder ``auto`` in the settings by the encoder that suits labelled training titles.
+    """Replaces the encoder ``auto`` in the settings by the encoder that suits the guide.
 
     Args:
         home: The home folder.
         settings: Settings of sentence vectors.
         titles: Parquet file of titles.
         rows: Numbers of the labelled training titles.
-        labels: Label ids of these titles.
-        family_hash: Hash of the franchise of each of these titles.
+        labels: Label ids of each labelled training title.
+        family_hash: Hash of the franchise of each labelled training title.
 
     Returns:
         The settings, and the reason of the choice ("" if the settings name an encoder).

@@ -16,7 +16,7 @@ class TokenIds:
         connection: Temporary database.
         dictionaries: Files named ``…-PIECE.parquet`` with the columns kind and token, one for each piece of
             the titles.
-        contexts: Parquet file with title_id, kind and token of context tokens, sorted by all three.
+        contexts: Parquet file with the columns title_id, kind and token, sorted by them.
         tokens: Parquet file with token_id, kind and token.
     """
 

@@ -1,4 +1,4 @@
-"""Converts channel names that users enter to context tokens, as in "similar titles, if aired on BBC One".
+"""Converts channel names that users enter to context tokens, for queries such as "X, if it aired on BBC One".
 
 Context tokens are the inputs of the model that describe how a title airs, such as "channel:bbc1.uk" for the
 id of a channel and "channel:word:bbc" for a word of its name (tasks/tokenize/contexts.py).
@@ -21,7 +21,7 @@ def channel_tokens(names: Sequence[Sequence[str]], contexts: Sequence[Sequence[s
     """Maps the name and the id of each channel to the context tokens of the channel.
 
     The names and the ids of the channels of a title are in separate lists. Names are matched with ids that
-    occur at the same titles: a name gets the id with the largest Dice coefficient. If two ids always occur
+    occur with the same titles: a name gets the id with the largest Dice coefficient. If two ids always occur
     together (HD and SD), the id that has more words in common with the name is chosen.
 
     Args:

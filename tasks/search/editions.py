@@ -64,7 +64,8 @@ def _parse_name(title: str) -> tuple[str, bool, list[str]]:
 def show_name(title: str) -> tuple[str, bool]:
     """Returns the case-folded name that all editions of a show have in common, and whether it is complete.
 
-    The name of "The Real Housewives of Atlanta" is "the real housewives", which is not complete.
+    A name is cut before a preposition, and then not complete: "The Real Housewives of Atlanta" gives "the
+    real housewives".
     """
     key = parse_title(title).show_key
     editions, headings = _load_words()

@@ -32,11 +32,11 @@ class PartPair:
 
 @dataclass(frozen=True, kw_only=True)
 class WordRemoval:
-    """Effect of removing one word from the left title, but not its channel, hour and description."""
+    """Effect of removing one word from the left title, whose channel, hour and description are kept."""
 
     word: str  # the removed word
     cosine: float  # cosine of the shortened left title and the right title
-    rank: int | None  # as in Explanation; also None if the model knows nothing of the shortened title
+    rank: int | None  # rank as in Explanation; None also if the model has no vector of the title
     nearest: list[str]  # titles of the guide that are nearest to the shortened title
 
 
@@ -74,11 +74,11 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     pairs.sort(key=lambda pair: -pair.contribution)
     title_words = parse_title(raw_titles[0]).display.split()
     words = title_words if len(title_words) > 1 else []
-    shortened = [" ".join(title_words[:i] + title_words[i + 1 :]) for i in range(len(words))]
+    shortened_titles = [" ".join(title_words[:i] + title_words[i + 1 :]) for i in range(len(words))]
     description_features = dense[:1] - encoder.dense(raw_titles[:1])
-    left_dense = np.concatenate([dense[:1], encoder.dense(shortened) + description_features])
+    left_dense = np.concatenate([dense[:1], encoder.dense(shortened_titles) + description_features])
     left_vectors = encoder.embed_with_context(
-        [raw_titles[0], *shortened], [contexts[0]] * (1 + len(shortened)), left_dense
+        [raw_titles[0], *shortened_titles], [contexts[0]] * (1 + len(shortened_titles)), left_dense
     )
     similarity_vectors = encoder.similarity(left_dense, left_vectors[with_context])
     right_vector = title_vectors[1].astype(np.float32)

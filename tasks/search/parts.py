@@ -40,7 +40,7 @@ from tasks.text.words import (
 )
 
 FORM, MEANING, MEMORY = "(form)", "(meaning)", "(memory)"
-# The parts of a title are its words, followed by these.
+# The parts of a title are its words, followed by NON_WORD_PARTS.
 NON_WORD_PARTS = (FORM, MEANING, *(f"({kind})" for kind in CONTEXT_KINDS), MEMORY)
 _CONTEXT_PARTS = {KINDS.index(kind): NON_WORD_PARTS.index(f"({kind})") for kind in CONTEXT_KINDS}
 
@@ -71,14 +71,14 @@ def split_into_parts(
     words = [list(dict.fromkeys(split_words(parse_title(title).display))) for title in titles]
     lengths = np.array([len(title_words) + len(NON_WORD_PARTS) for title_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    looked_up = encoder.look_up(titles, contexts, token_ids)
-    token_names = [*encoder.tokens, *((WORD, text) for text in looked_up.unseen_words)]
-    entries, bounds = looked_up.tokens.values.tolist(), itertools.pairwise(looked_up.tokens.offsets.tolist())
+    lookup = encoder.look_up(titles, contexts, token_ids)
+    token_names = [*encoder.tokens, *((WORD, text) for text in lookup.unseen_words)]
+    entries, bounds = lookup.tokens.values.tolist(), itertools.pairwise(lookup.tokens.offsets.tolist())
     tokens = ([token_names[row] for row in entries[begin:end]] for begin, end in bounds)
     token_parts = [indices for pair in zip(tokens, words, strict=True) for indices in _token_parts(*pair)]
-    distinct_ids, positions = np.unique(looked_up.tokens.values, return_inverse=True)
-    rows, bags = encoder.rows_of(distinct_ids, looked_up), Ragged(looked_up.tokens.offsets, positions)
-    kinds = looked_up.kinds[looked_up.tokens.values]
+    distinct_ids, positions = np.unique(lookup.tokens.values, return_inverse=True)
+    rows, bags = encoder.rows_of(distinct_ids, lookup), Ragged(lookup.tokens.offsets, positions)
+    kinds = lookup.kinds[lookup.tokens.values]
     parts_per_token = np.array([len(indices) for indices in token_parts], dtype=np.int64)
     part_ids = np.array([index for indices in token_parts for index in indices], dtype=np.int64)
     part_ids += np.repeat(offsets[bags.row_ids], parts_per_token)

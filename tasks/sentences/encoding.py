@@ -22,8 +22,8 @@ from tasks.pool import compute_pieces
 from tasks.pool_settings import AUTOMATIC, PoolSettings
 from tasks.sentences import SentenceStrategy
 
-PIECE_TEXTS = 2048  # encoding takes about .7 seconds for titles, three seconds for descriptions
-MIN_PARALLEL_CHARACTERS = 300_000  # three seconds of work; for less, starting processes takes longer
+PIECE_TEXTS = 2048  # encoding a piece takes about .7 seconds for titles, three seconds for descriptions
+MIN_PARALLEL_CHARACTERS = 300_000  # about three seconds of work; for less, starting processes takes longer
 NICENESS = 10  # niceness of worker processes on this machine
 TEXTS = pa.schema([("text", pa.string())])
 
@@ -65,17 +65,19 @@ def encode_new(
     else:
         location, niceness = "", None
     yield Progress(0, total, note=f"{total} new texts to encode{location}")
-    texts, first_segment, encoded = store.folder / f"texts-{os.getpid()}.tmp", store.next_number(), 0
+    text_file, first_segment, encoded = store.folder / f"texts-{os.getpid()}.tmp", store.next_number(), 0
     try:
-        _write_texts(texts, batches(), is_new)
-        pieces = [(strategy, texts, piece, first_segment + piece, niceness) for piece in range(len(starts))]
+        _write_texts(text_file, batches(), is_new)
+        pieces = [
+            (strategy, text_file, piece, first_segment + piece, niceness) for piece in range(len(starts))
+        ]
         for piece, segment in compute_pieces(pool, workers, _encode_piece, pieces):
             piece_keys = new_keys[starts[piece] :][:PIECE_TEXTS]
             store.register(segment, piece_keys)
             encoded += len(piece_keys)
             yield Progress(encoded, total, note=f"{encoded} of {total} new texts encoded")
     finally:
-        texts.unlink(missing_ok=True)
+        text_file.unlink(missing_ok=True)
 
 
 def _write_texts(file: Path, batches: Iterable[Sequence[str]], is_new: np.ndarray) -> None:

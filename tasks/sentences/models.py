@@ -1,4 +1,4 @@
-"""Identifies the model of a setting: by the content digest of its folder, or by its name."""
+"""Identifies the model that a setting names: by the content digest of its folder, or by its name."""
 
 from pathlib import Path
 

@@ -24,5 +24,5 @@ def reopen(encoder_info: Mapping[str, Any]) -> SentenceEncoder | None:
         problem = f"the model was trained with {encoder_info['identity']}, but this machine has {identity}"
     except SentenceEncoderMissing as error:
         problem = str(error)
-    logging.getLogger(__name__).warning("texts are encoded without sentence vectors: %s", problem)
+    logging.getLogger(__name__).warning("title vectors are computed without sentence vectors: %s", problem)
     return None

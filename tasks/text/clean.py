@@ -40,7 +40,7 @@ _JOINERS = re.compile(
     r"(?<![^\x00-\x7f\s])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f\s])"
 )
 _NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
-_MAX_RUN = 100  # marks of longer runs are sorted here, because unicodedata sorts them in quadratic time
+_MAX_RUN = 100  # marks of longer runs are sorted by _decompose; unicodedata takes quadratic time
 # Texts that match may be doubly encoded UTF-8; _undo_double_encoding decides by decoding them.
 _DOUBLE_ENCODING = re.compile(r"[ÃÂÅÄÐÑâá][^\x00-\x7f]")
 

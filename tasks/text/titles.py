@@ -45,7 +45,7 @@ class Title(NamedTuple):
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Separates the name in a raw title from the marks. Without a name ("Ep. 23"), no mark is removed."""
+    """Separates the name in a raw title from the marks. If there is no name ("Ep. 23"), marks are kept."""
     text = clean_text(raw)
     display, marks = take_marks(text)
     has_no_name = not (display[:1].isalnum() or _WORDS.search(display))

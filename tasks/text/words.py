@@ -7,7 +7,7 @@ its airings and facts (tasks/tokenize/contexts.py) have the kinds in CONTEXT_KIN
 word        case-folded NFKC words, hashtags, emoji             ``grey's``, ``#mitdermaus``
 bigram      two consecutive words                               ``kitchen nightmares``
 ngram       n consecutive characters of ``<word>``              ``<tat``, ``ort>``
-edge        first and last word                                 ``^tatort``, ``nights$``
+edge        first and last word of a title                      ``^tatort``, ``nights$``
 shape       number of words, upper and lower case               ``len:3``, ``shape:Xx_X``
 raw         words and punctuation as written                    ``NYC``, ``raw::``
 mark        kind of an addition to the name (marks.py)          ``<episode>``

@@ -15,8 +15,8 @@ length             length without commercials, in the classes of ``duration``
 =================  ==============================================================================
 
 No token depends on a category. A title has the tokens of all its airings. One of the held-out sets is
-next_period, the last part of the guide (splits.py). Its titles have the tokens of airings in this period, and
-all other titles those of earlier airings, so that training does not see the future.
+next_period, the last part of the guide (splits.py). Its titles have the tokens of their airings in this
+period. All other titles have the tokens of their earlier airings, so that training does not see the future.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from storage.catalogue.connection import Connection, escape_glob, present_columns
 from storage.catalogue.local_time import JOIN_OFFSETS, UTC_OFFSETS
 
-# Columns of facts and their SQL types. Guides of older versions lack them.
+# Columns of facts and their SQL types. Guides of older versions lack these columns.
 FACTS = {
     "credits": "STRUCT(role VARCHAR, name VARCHAR)[]",
     "ratings": "STRUCT(system VARCHAR, value VARCHAR)[]",
@@ -62,7 +62,7 @@ def write_contexts(
         next_period_ids: Ids of the titles in the held-out set next_period.
         next_period_begin: Begin of next_period in microseconds since 1970; None if there is no such set.
         kinds: Kinds of tokens to write: any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``, which
-            adds the pattern of most sub-titles of a title (``manner:pattern:guests``), if the guide has any.
+            adds the pattern that most sub-titles of a title have (``manner:pattern:guests``).
         path: The file to write.
     """
     next_titles = pa.table({"title_id": pa.array(next_period_ids, pa.int32())})  # noqa: F841  (SQL reads this variable)

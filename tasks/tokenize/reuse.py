@@ -1,9 +1,10 @@
-"""Decides whether to use the tokens of an earlier night again, so that its model can be used again, too.
+"""Decides whether to use the tokens of an earlier night again, so that its model fits tonight's token ids.
 
 Token ids are numbered by frequency: one new title changes the ids of many tokens, and the rows of a model fit
 only the ids with which it was trained. If few titles differ, the table of tokens of the earlier night is
-copied; tokens that occur only in new titles then have no id. Every run compares its titles with those of the
-night that trained the model. Therefore, small changes of many nights add up, until a new model is trained.
+copied; tokens that occur only in new titles then have no id. Every run compares its titles with the titles
+of the night that trained the model. Therefore, small changes of many nights add up, until a new model is
+trained.
 
 Two titles are equal if the title as in the feed and all context tokens are equal.
 """

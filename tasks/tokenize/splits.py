@@ -22,14 +22,14 @@ from storage.formats.vocabulary import NEXT_PERIOD, PLACEHOLDER, TRAIN, UNSEEN_S
 from tasks.form import configurable, setting
 
 DAY = 86_400_000_000  # microseconds
-_SALT = "Salt of the hashes; another salt holds out other titles and starts a new lineage of scores"
+_SALT_HELP = "Salt of the hashes; another salt holds out other titles and starts a new lineage of scores"
 
 
 @configurable
 class SplitSettings:
     """Size and salt of the held-out sets."""
 
-    salt: str = setting("guidespace-1", _SALT)
+    salt: str = setting("guidespace-1", _SALT_HELP)
     share: float = setting(0.05, "Expected share of titles in each of the three held-out sets", gt=0, le=0.05)
     shortest_span_days: float = setting(
         2.0, "Minimum time span of a guide in days for a held-out set next_period", ge=0
@@ -37,7 +37,7 @@ class SplitSettings:
 
 
 class EarlierSplit(NamedTuple):
-    """Sets of an earlier night whose model is used again. Its training titles must not be held out."""
+    """Sets of an earlier night whose model is used again; titles that trained it must not be held out."""
 
     next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
     reason: str  # why the guide has no next_period; empty if it has one
@@ -67,7 +67,7 @@ def split_titles(
         show_keys: Show key of each title.
         families: First content word of each title.
         first_airings: First airing of each title, int64 (titles,), in microseconds since 1970 UTC.
-        last_start: Last start in the guide, in the same unit.
+        last_start: Start of the last airing in the guide, in microseconds since 1970 UTC.
         placeholders: bool (titles,), whether a title does not name a programme. Such titles are neither
             trained on nor scored.
         settings: Size and salt of the sets.

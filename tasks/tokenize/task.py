@@ -44,7 +44,7 @@ def tokenize(
         home: The home folder.
         guide: Snapshot of the catalogue.
         settings: Settings of the stage.
-        previous: Vocabulary of an earlier night, whose tokens are used if few titles differ (reuse.py).
+        previous: Vocabulary of an earlier night, whose tokens are used again if few titles differ (reuse.py).
     """
     workspace = Workspace(home)
     earlier = previous and EarlierVocabulary(workspace.folder(previous), settings.reuse_share)
@@ -65,16 +65,16 @@ def tokenize(
                 earlier = None
             inputs = connection, workspace.folder(guide), shows, folder
             write_tokens = partial(_write_titles_and_tokens, *inputs, settings=settings, submit=submit)
-            split, dictionaries = write_tokens(earlier=earlier and earlier.split())
+            split, dictionary_files = write_tokens(earlier=earlier and earlier.split())
             titles, contexts = folder / "titles.parquet", folder / "contexts.parquet"
             if earlier and not earlier.matches(connection, titles, contexts):
                 earlier = None
-                split, dictionaries = write_tokens(earlier=None)
+                split, dictionary_files = write_tokens(earlier=None)
         if earlier:
             shutil.copyfile(earlier.folder / token_file.name, token_file)
             draft.details[TOKENS_OF] = previous.digest if previous else ""
         else:
-            _write_token_table(connection, dictionaries, folder, Path(work), settings)
+            _write_token_table(connection, dictionary_files, folder, Path(work), settings)
         draft.counts |= {"titles": len(split.codes), "tokens": pq.read_metadata(token_file).num_rows}
         draft.counts |= {name: int((split.codes == code).sum()) for code, name in enumerate(SPLITS)}
         period = {"next_period_from": split.next_period_begin, "next_period_reason": split.reason}
@@ -105,13 +105,17 @@ def _write_titles_and_tokens(
     with ThreadPoolExecutor(1) as executor:
         # A thread is enough, because DuckDB releases the GIL.
         contexts_written = executor.submit(write_contexts, connection.cursor(), *inputs)
-        dictionaries = tokenize_titles(titles, folder, submit)
+        dictionary_files = tokenize_titles(titles, folder, submit)
         contexts_written.result()
-    return split, dictionaries
+    return split, dictionary_files
 
 
 def _write_token_table(
-    connection: Connection, dictionaries: Sequence[Path], folder: Path, work: Path, settings: TokenizeSettings
+    connection: Connection,
+    dictionary_files: Sequence[Path],
+    folder: Path,
+    work: Path,
+    settings: TokenizeSettings,
 ) -> None:
     """Counts the tokens of titles and contexts, and writes tokens.parquet."""
     context_counts = work / "contexts.parquet"
@@ -123,4 +127,4 @@ def _write_token_table(
         smallest=settings.smallest_weight,
         largest=settings.largest_weight,
     )
-    write_token_table(connection, [*dictionaries, context_counts], rules, folder / "tokens.parquet")
+    write_token_table(connection, [*dictionary_files, context_counts], rules, folder / "tokens.parquet")

@@ -50,7 +50,7 @@ class Learning:
     train: TrainSettings
     augment: AugmentSettings
     cluster: ClusterSettings | None  # None: the trial is scored by categories, not by clusters
-    k: int  # number of neighbours that vote
+    k: int  # number of neighbours that vote for categories
 
 
 @task(**{**STAGE.options, "task_run_name": "{learning.name}"})
