@@ -168,7 +168,7 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 
 def main(home: Path, feeds: Sequence[str]) -> int:
     """Prepares the server of PREFECT_API_URL and MLflow's database, and returns the exit code."""
-    Tracking(home).experiment_id  # noqa: B018  (creates it with artifacts in this home)
+    Tracking(home).experiment_id  # noqa: B018  (creates the experiment, with artifacts in this home)
     declarations, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:
         wait_for_server(client)

@@ -195,7 +195,7 @@ def mark_crashed_runs(home: str, crashed_id: str, flow_run_id: str) -> None:
     attempt may be waiting.
 
     Args:
-        home: Folder of the home, as in the parameters of flow runs.
+        home: Folder of the home, in the form in which parameters of flow runs name it.
         crashed_id: Id of the flow run that died while it held the lock of the home; '' if none.
         flow_run_id: Id of the current flow run.
     """

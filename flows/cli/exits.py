@@ -28,7 +28,7 @@ DISK_FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # messages 
 SECONDS_TO_UNWIND = 1.3  # from a signal to the end of the process
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
-SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
+SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides the cursor
 
 _report_once = threading.Lock()
 _signal_number: int = 0  # number of the received signal; 0: none
@@ -42,7 +42,8 @@ def expected_error(error: BaseException) -> tuple[int, str] | None:
         return UNAVAILABLE, f"no space left on the disk{f' ({path})' if path else ''}. {advice}"
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return REFUSED, f"the path {str(error.filename)[:60]!r}… is too long; name a shorter one"
-    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, lacks the name
+    # pathlib raises this error, and does not name the path.
+    if isinstance(error, RuntimeError) and "home directory" in str(error):
         return (
             REFUSED,
             "a path begins with ~ and a user who does not exist on this machine; name another path",
@@ -78,7 +79,7 @@ def watch_signals() -> None:
 class Signals:
     """Context manager that records Ctrl-C, SIGTERM and SIGHUP in ``received`` instead of ending the process.
 
-    For commands that have to stop other processes before they end. Signals are also recorded after the block.
+    It is for commands that stop other processes before they end. Signals are also recorded after the block.
     """
 
     def __init__(self) -> None:

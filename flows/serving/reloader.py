@@ -20,7 +20,7 @@ from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
 POLL_SECONDS = 2.0
-EVENING_SECONDS = 600  # after which programmes that have begun are removed from the evening's search
+EVENING_SECONDS = 600  # seconds after which programmes that have begun are removed from the evening's search
 
 
 class Fingerprint(NamedTuple):

@@ -8,9 +8,9 @@ are
 
 Conjugate gradients solve this for all dimensions together. To save time, S Sᵀ is computed as C Cᵀ + R Rᵀ: R
 has the columns of the buckets with at most three words, and C has all other columns. R Rᵀ is computed once. A
-bucket with f words adds f² numbers to R Rᵀ, so for f ≤ 3 its product takes no more time than products with Rᵀ
-and R. 92 % of the buckets have at most three words. For 50,000 words and 100 dimensions, this takes 1.8 s;
-without the division of S, it takes 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
+bucket with f words adds f² numbers to R Rᵀ, so for f ≤ 3 a product with these numbers takes no more time than
+products with Rᵀ and R. 92 % of the buckets have at most three words. For 50,000 words and 100 dimensions,
+this takes 1.8 s; without the division of S, it takes 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
 """
 
 from typing import NamedTuple

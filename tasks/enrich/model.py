@@ -7,7 +7,7 @@ confidence of predictions is fitted to held-out titles, on whose categories the 
 Corrections of users form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR
 2017). A memory slot has the vector of a corrected title as key and the corrected categories as value. A title
 gets the categories of the nearest slot if no voter is nearer. We differ: the title must also be an edition of
-the same show as the slot; docs/log has figures of alternatives.
+the same show as the slot; docs/log compares alternatives.
 
 torch (200 MB) is imported only after the guide was read, when the memory for reading is free again.
 """
@@ -219,7 +219,7 @@ class CategoryModel:
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
-        if exclude is not None:  # drops the excluded title, or the last neighbour if it is not among them
+        if exclude is not None:  # drops the excluded title or, if it is no neighbour, the last neighbour
             columns = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
             ids, cosines = np.take_along_axis(ids, columns, 1), np.take_along_axis(cosines, columns, 1)
         return VotingNeighbours(ids, cosines, queries.support, queries.on_unlabelled_channels)
@@ -260,7 +260,7 @@ class CategoryModel:
     ) -> NamePredictor:
         """Creates the predictor of names at one level of a vocabulary, calibrated on held-out titles.
 
-        With ``predictions_above``, predictions at the level above, a name must be below the name there.
+        ``predictions_above`` are the predictions at the level above; a name must lie below the name there.
         """
         true_labels = self._true_labels
         label_names = self.linear.label_names if self.linear else ()

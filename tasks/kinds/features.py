@@ -22,8 +22,8 @@ DIRECTIONS = 64  # number of principal directions of sentence vectors that are u
 BITS = 11  # words, channel names and n-grams of channel names are hashed to 2^BITS features each
 _DURATION_BOUNDS = [4, 8, 12, 18, 25, 35, 50, 65, 78, 88, 100, 115, 135, 170, 240, 1200]  # minutes
 _WORD, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W\d_]{2,}")
-# Scales of the groups of features, chosen on real guides. CHANNEL_SCALES are those of the names of channels
-# and of their n-grams.
+# Factors by which the groups of features are multiplied, chosen on real guides. CHANNEL_SCALES has the
+# factors of channel names and of n-grams of channel names.
 _SENTENCE_SCALE, _NUMBER_SCALE, WORD_SCALE = 4.0, 0.3, 0.5
 CHANNEL_SCALES = np.repeat(np.array([1, 0.4], dtype=np.float32), 1 << BITS)[:, None]
 _PRIOR_TITLES = 3  # number of average titles that smooth the mean features of a channel
@@ -70,7 +70,7 @@ class Scaling:
 
     @staticmethod
     def fit(structure: pa.Table, sentences: np.ndarray) -> "Scaling":
-        """Computes the scaling from the titles of a corpus. The arguments are those of ``inputs``."""
+        """Computes the scaling from the titles of a corpus; the arguments are described in ``inputs``."""
         numbers, vectors = _numeric_features(structure), np.asarray(sentences, dtype=np.float32)
         directions = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1][:, :DIRECTIONS]
         deviation = numbers.std(axis=0) + 1e-6

@@ -2,7 +2,7 @@
 
 The bytes of a programme are copied, except for the id of a renamed channel, changed times, and times in a
 format that some players misread. (Tvheadend reads a time without an offset as local time.) Elements that are
-not well-formed are repaired as in the stage ingest.
+not well-formed are repaired by the function of the stage ingest.
 """
 
 import datetime
@@ -108,7 +108,7 @@ def _is_well_formed(content: bytes) -> bool:
 
 
 def make_channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
-    """Returns the XML element of a channel with the id ``id_``, and with ``names`` before its other names."""
+    """Returns the XML element of a channel with the id ``id_``, and ``names`` before the feed's names."""
     element = etree.fromstring(channel.xml) if channel.xml else etree.Element("channel")
     element.set("id", id_)
     new_names = [name for name in names if name not in channel.names]

@@ -46,7 +46,7 @@ class Report:
     outside_count: int = 0  # programmes before or after the selected days
     unreadable_count: int = 0  # programmes that cannot be read
     unmatched_channels: list[str] = field(default_factory=list)  # channels of the playlist without programmes
-    open_proposals: int = 0  # rows of the table that wait for an answer
+    open_proposals: int = 0  # number of rows of channels.csv without an answer
     table: str = ""  # path of channels.csv
     warnings: list[str] = field(default_factory=list)  # lines for the user
 

@@ -18,7 +18,7 @@ from tasks.merge.errors import MergeError
 
 MAX_BYTES = 64 << 20  # maximum size of a playlist
 HOUR = 3_600_000_000  # microseconds
-_MAX_HOURS = 48.0  # maximum tvg-shift
+_MAX_HOURS = 48.0  # maximum absolute value of tvg-shift
 _ATTRIBUTE = re.compile(r"""([\w-]+)=("[^"]*"|'[^']*'(?=[\s,]|$)|[^\s,"]*)""")
 _EXTINF = "#EXTINF:"
 

@@ -16,7 +16,7 @@ class Slot(NamedTuple):
 
     start: int
     stop: int | None  # None if unknown
-    feed: int  # index of the schedule
+    feed: int  # index of the schedule in the list of merged schedules
     row: int  # row number of the programme in the feed
     clumped: bool = False  # whether it shares its time with other programmes (XMLTV attribute clumpidx)
 

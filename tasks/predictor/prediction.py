@@ -53,7 +53,7 @@ def corpus_support(
 def support_of_names(
     support: Float[np.ndarray, "titles labels"], name_of_label: Int[np.ndarray, " labels"], name_count: int
 ) -> Float32[np.ndarray, "titles names"]:
-    """Computes the support of names of a vocabulary: the highest support of the labels with this name.
+    """Computes the support of names that stand for one or more labels: the highest support of these labels.
 
     Args:
         support: Support of each label.

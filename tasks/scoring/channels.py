@@ -1,6 +1,6 @@
-"""Finds the nearest training titles of held-out titles on other channels.
+"""Finds, for held-out titles, the nearest training titles that air on other channels.
 
-In real guides, categories are often missing for all programmes of a channel. The votes simulate this: a
+In real guides, categories are often missing for all programmes of a channel. This vote simulates the case: a
 query (held-out title) has no channel tokens, and titles that share a channel with the query do not vote.
 """
 
@@ -24,7 +24,7 @@ MAX_HELD_OUT = 2_000  # maximum number of held-out titles; a larger number is sa
 
 
 def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray) -> Votes:
-    """Finds the nearest training titles on other channels, for a sample of the held-out titles with channels.
+    """Finds the nearest training titles on other channels, for a sample of held-out titles with channels.
 
     Args:
         corpus: All titles.

@@ -65,7 +65,7 @@ def held_out_votes(
 class Calibration:
     """Increasing, piecewise linear function that maps the score of a title's top label to its confidence."""
 
-    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles to which it was fitted
+    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles to which the function is fitted
     correct: Bool[np.ndarray, " titles"]  # whether the top labels of these titles are correct
     scores: Float[np.ndarray, " knots"]  # scores of the knots of the function, ascending
     probabilities: Float[np.ndarray, " knots"]  # confidence at each knot

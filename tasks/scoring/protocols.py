@@ -27,8 +27,8 @@ PROTOCOLS = {  # held-out sets, with the names that reports and plots show
     "unseen_show": "unseen franchises",
     "next_period": "next period",
 }
-# Maximum numbers of titles of a held-out set that are scored, and of training titles that vote and to which
-# baselines are fitted. Of a larger set, all predictors use the same sample: a million titles take hours.
+# Maximum number of scored titles of a held-out set, and of training titles that vote and to which baselines
+# are fitted. Of a larger set, all predictors use one sample, because a million titles take hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 

@@ -99,7 +99,7 @@ class Evening:
             programme: row_by_key[show.show_key] for show in shows for programme in show.programmes
         }
         index_of_show = {show.show_key: index for index, show in enumerate(shows)}
-        # (episode, sub-title) pairs by viewer and index of the show
+        # (episode, sub-title) pairs that a viewer has seen, by viewer and index of the show
         self._seen_episodes: dict[str, dict[int, list[tuple[str, str]]]] = {}
         for row in seen.to_pylist():
             if (index := index_of_show.get(row["show_key"])) is not None:

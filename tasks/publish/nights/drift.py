@@ -71,7 +71,7 @@ def measure_drift(previous_model: Path, current_model: Path) -> dict[str, float]
 
 
 def divergence(left: Counts, right: Counts) -> float:
-    """Returns the Jensen–Shannon divergence of two distributions of counts in bits, or 0 if one is empty."""
+    """Returns the Jensen–Shannon divergence, in bits, of two distributions of counts; 0 if one is empty."""
     names = sorted({*left, *right})
     shares = np.array([[counts.get(name, 0) for name in names] for counts in (left, right)], dtype=float)
     totals = shares.sum(axis=1, keepdims=True)

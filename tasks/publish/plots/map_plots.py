@@ -123,7 +123,7 @@ def plot_neighbours(content: MapContent) -> go.Figure:
                 for neighbour, cosine in row_neighbours
             ]
         )
-    figure = make_figure("Nearest titles of a sample", 140 + 2 * ROW_PIXELS * len(rows))
+    figure = make_figure("Nearest titles of a sample of titles", 140 + 2 * ROW_PIXELS * len(rows))
     header = ["title", *(f"nearest {rank + 1}" for rank in range(neighbour_count))]
     style = {"align": "left", "line": {"color": GRID}}
     head = {"values": header, "fill": {"color": "#f0f2f6"}, "font": {"color": MUTED, "size": 12}}

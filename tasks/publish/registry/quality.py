@@ -26,9 +26,9 @@ VECTORS = {
     "full": "vectors with airing context (categories, clusters, map)",
     "similarity": "vectors for similar titles",
 }
-PREDICTOR, PREDICTOR_FORM = "predictor", "title_context"  # categories that `enrich` predicts; form in Scores
+PREDICTOR, PREDICTOR_FORM = "predictor", "title_context"  # predicted categories, and the form of their titles
 COMPARED = {**VECTORS, PREDICTOR: "predicted categories"}
-HEADLINE, HEADLINE_FORM = "vectors", "title_only"  # vectors of the reported quality; form in Scores
+HEADLINE, HEADLINE_FORM = "vectors", "title_only"  # vectors of the reported quality, and their form
 
 Qualities = Mapping[str, np.ndarray]  # quality of a model on each query, float64, by key of COMPARED
 
@@ -103,7 +103,7 @@ class QualityScorer:
             tonight: Results of tonight's model, which are reused if ``model`` has the same title encoder.
 
         Raises:
-            NotComparable: The model cannot embed these titles.
+            NotComparable: The model cannot embed tonight's titles.
         """
         try:
             encoder = TitleEncoder.open(model)
