@@ -45,7 +45,7 @@ FILE = Path(__file__).with_name("prefect.yaml")
 HOME, NESTED_HOME_PREFIX = "guidespace-home", "guidespace-"  # names of homes in prefect.yaml
 POOL = "guidespace"
 CONCURRENCY_LIMIT = 4  # flow runs at a time in the work pool; most of them are short or wait for a lock
-SERVER_TIMEOUT_SECONDS = 170.0
+SERVER_TIMEOUT_SECONDS = 170.0  # maximum wait for the answer of the Prefect server
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,10 +22,10 @@ FAILED = 1  # an unexpected error, or a problem that `doctor` found
 REFUSED = 2  # the command, a setting or a feed is invalid
 INCOMPLETE = 3  # done, but some feeds could not be read
 UNAVAILABLE = 4  # network or disk failure; the same command may work later
-INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number
+INTERRUPTED, TERMINATED = 130, 143  # ended by Ctrl-C or by SIGTERM: 128 plus the signal's number
 
 DISK_FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # messages of the system and of SQLite
-SECONDS_TO_UNWIND = 1.3  # from a signal to the end of the process
+SECONDS_TO_UNWIND = 1.3  # time from a signal to the end of the process
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
 SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides the cursor

@@ -62,7 +62,7 @@ class ProgressPrinter:
     def __init__(self, start_time: float) -> None:
         self._start_time = self._stage_start = self._last_message_time = start_time
         self._stage, self._lock, self._stop_event = "Prefect", threading.Lock(), threading.Event()
-        self._done_stages: set[str] = set()  # in any order, because some stages run in parallel
+        self._done_stages: set[str] = set()  # finished stages; some run in parallel
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))

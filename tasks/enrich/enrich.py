@@ -216,7 +216,7 @@ def plan(
         names = _names_of_labels(vocabulary, labels)
         categories[int(title_ids[position])] = TitleCategories(names, FROM_EDITION)
     languages = np.array([guide.languages[title] for title in title_ids], dtype=str)
-    predictions: NamePredictions | None = None  # at the level above, then at the current level
+    predictions: NamePredictions | None = None  # predictions at the level above, then at the current level
     for level in range(vocabulary.levels):
         predictions = model.predict(
             neighbours, languages, vocabulary, level, options.minimum_precision, predictions

@@ -73,11 +73,11 @@ class CategoryModel:
                 "the champion model was made by an older version and has no votes on held-out titles; "
                 "run `guidespace nightly --feed …` again"
             )
-        self.votes: Votes = votes  # on held-out titles, to which the confidence is fitted
+        self.votes: Votes = votes  # votes on held-out titles, to which the confidence is fitted
         self.channel_votes = read_votes(folder, CHANNEL_VOTES)  # None for models of older versions
         self.spellings = read_spellings(folder)  # most frequent spelling of each label in guides
         lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
-        self.max_descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # per title
+        self.max_descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # maximum per title
         table = pq.read_table(folder / "titles.parquet", columns=columns + rare_columns, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
             vector_parts = {"rows", "slots"} & {*rows.keys()}
@@ -160,31 +160,31 @@ class CategoryModel:
         rows: np.ndarray,
         new_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
-        new_dense: Callable[[], np.ndarray],
+        compute_features: Callable[[], np.ndarray],
     ) -> EmbeddedTitles:
         """Embeds titles: reads the vectors of titles of the model, and encodes new titles.
 
         Args:
             rows: Row number of each title in the model, or -1 for a new title.
             new_titles, contexts: Text and context tokens of the new titles.
-            new_dense: Function that returns the sentence features of ``new_titles``.
+            compute_features: Function that returns the sentence features of ``new_titles``.
         """
         vectors, is_new = np.zeros((len(rows), self.dim), dtype=np.float32), rows < 0
         vectors[~is_new] = self.vectors(rows[~is_new])
         linear = self.linear
         support = np.zeros((len(rows), len(linear.label_names)), dtype=np.float32) if linear else None
         if new_titles:
-            dense = new_dense()
-            vectors[is_new] = self.encoder.embed_with_context(new_titles, contexts, dense)[1]
+            features = compute_features()
+            vectors[is_new] = self.encoder.embed_with_context(new_titles, contexts, features)[1]
             if linear and support is not None:
-                support[is_new] = self._support(linear, new_titles, contexts, dense)
+                support[is_new] = self._support(linear, new_titles, contexts, features)
         on_unlabelled_channels = np.zeros(len(rows), dtype=bool)
         on_unlabelled_channels[is_new] = list(map(self._is_on_unlabelled_channels, contexts))
         if linear and support is not None and (~is_new).any():
             inputs = self._inputs.take(rows[~is_new])
             raw_titles, stored_contexts = (inputs[name].to_pylist() for name in ("raw_title", "context"))
-            dense = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
-            support[~is_new] = self._support(linear, raw_titles, stored_contexts, dense)
+            features = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
+            support[~is_new] = self._support(linear, raw_titles, stored_contexts, features)
             on_unlabelled_channels[~is_new] = list(map(self._is_on_unlabelled_channels, stored_contexts))
         return EmbeddedTitles(vectors, support, on_unlabelled_channels)
 
@@ -200,11 +200,11 @@ class CategoryModel:
         return channel_ids(tokens)
 
     def _support(
-        self, part: LinearPart, titles: Sequence[str], contexts: Sequence[Sequence[str]], dense: np.ndarray
+        self, part: LinearPart, titles: Sequence[str], contexts: Sequence[Sequence[str]], features: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
         """Computes the support of each label from text, context tokens and sentence features of titles."""
         lookup = self.encoder.look_up(titles, contexts)
-        return support_of(part.margins(lookup.tokens, lookup.kinds, dense))
+        return support_of(part.margins(lookup.tokens, lookup.kinds, features))
 
     @cached_property
     def _inputs(self) -> pa.Table:
@@ -292,8 +292,8 @@ class CategoryModel:
     ) -> NamePredictions:
         """Predicts a name for each title, and selects the names that reach the minimum precision.
 
-        The names are those of a vocabulary at ``level``. A name is selected only if it is below the name that
-        is selected for the title at the level above (``predictions_above``).
+        The names are the names of a vocabulary at ``level``. A name is selected only if it is below the name
+        that is selected for the title at the level above (``predictions_above``).
         """
         is_allowed = predictions_above and allowed_below(vocabulary, predictions_above.selected_names)
         name_predictor = self.name_predictor(vocabulary, level, predictions_above)

@@ -120,7 +120,7 @@ def _find_never_films(
     sources = structure["source"].to_numpy(zero_copy_only=False)
     minutes = structure["minutes"].to_numpy()
     film_share = {source: is_film[sources == source].mean() for source in np.unique(sources)}
-    titles_with: defaultdict[tuple[str, str], set[int]] = defaultdict(set)  # by feed and category
+    titles_with: defaultdict[tuple[str, str], set[int]] = defaultdict(set)  # titles by feed and category
     for title, texts in zip(categories["title_id"].to_pylist(), categories["categories"].to_pylist()):
         for text in texts if len(texts) <= MAX_CATEGORIES else ():
             titles_with[sources[title], text].add(title)

@@ -32,11 +32,11 @@ _PRIOR_TITLES = 3  # number of average titles that smooth the mean features of a
 class Inputs(NamedTuple):
     """Features of titles and of their channels.
 
-    A weight matrix has one row per dense feature, word id and channel feature id, in this order, and a last
-    row with the intercepts.
+    A weight matrix has one row per feature in ``dense``, word id and channel feature id, in this order, and a
+    last row with the intercepts.
     """
 
-    dense: Float32[np.ndarray, "titles features"]
+    dense: Float32[np.ndarray, "titles features"]  # projected sentence vectors, numbers, means over channels
     words: Ragged  # word ids of each title, below 2^BITS
     channels: Ragged  # feature ids of each channel, below 2^(BITS + 1): hash of its name, n-grams of its name
     channel_of: Int[np.ndarray, " titles"]  # channel of each title, as a row number of ``channels``
@@ -47,11 +47,11 @@ class Inputs(NamedTuple):
 
     def margins(self, weights: Float32[np.ndarray, "weights kinds"]) -> Float32[np.ndarray, "titles kinds"]:
         """Computes the margins x · w + b of all titles and kinds."""
-        dense = self.dense.shape[1]
-        word_weights, channel_weights = np.split(weights[dense:-1], [1 << BITS])
+        dense_count = self.dense.shape[1]
+        word_weights, channel_weights = np.split(weights[dense_count:-1], [1 << BITS])
         word_margins = WORD_SCALE * _sum_weights(self.words, word_weights)
         channel_margins = _sum_weights(self.channels, channel_weights * CHANNEL_SCALES)[self.channel_of]
-        return self.dense @ weights[:dense] + word_margins + weights[-1] + channel_margins
+        return self.dense @ weights[:dense_count] + word_margins + weights[-1] + channel_margins
 
 
 def _sum_weights(ids: Ragged, weights: np.ndarray) -> np.ndarray:

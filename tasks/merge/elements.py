@@ -24,7 +24,7 @@ _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _PORTABLE_TIME = re.compile(rb"\d{14} [+-]\d{4}")
 _PLACEHOLDERS = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
 _INVALID_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CACHE_SIZE = 1 << 16  # a cache helps because most programmes share times with those of other channels
+_CACHE_SIZE = 1 << 16  # a cache helps because most programmes share times with other programmes
 _EPOCH = datetime.datetime(1970, 1, 1)
 _PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
 

@@ -53,7 +53,7 @@ class Channel:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names of the channel, which are compared with those of other channels."""
+        """Normalized names of the channel, which are compared with the names of other channels."""
         return normalize_names(self.names)
 
 

@@ -52,7 +52,7 @@ class Target:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names of the channel, which are compared with those of channels of feeds."""
+        """Normalized names of the channel, which are compared with the names of channels of feeds."""
         return normalize_names(self.names)
 
 
@@ -77,7 +77,7 @@ class _Matcher:
     def __init__(self, feeds: Sequence[FeedIndex], decisions: Decisions) -> None:
         self.feeds, self.decisions = feeds, decisions
         self.proposals: dict[tuple[str, str, str], Proposal] = dict(decisions)
-        self.confirmed_rows: dict[str, list[Proposal]] = defaultdict(list)  # by target id
+        self.confirmed_rows: dict[str, list[Proposal]] = defaultdict(list)  # confirmed proposals by target id
         for row in decisions.values():
             if row.use == YES:
                 self.confirmed_rows[row.id].append(row)
@@ -112,7 +112,7 @@ class _Matcher:
     def add_channel_(self, target: Target, feed_index: int, channel: Channel) -> None:
         """Adds a channel of a feed to the members of a target.
 
-        If the titles of the channel differ from those of the target's first member, the channel is only
+        If the titles of the channel differ from the titles of the target's first member, the channel is only
         proposed.
         """
         if self.answer(target, feed_index, channel):  # rejected, or confirmed and already added

@@ -224,7 +224,7 @@ def _check_not_empty(plan: Plan) -> None:
         for time in (feed_rows["start"][0], feed_rows["start"][-1])
     ]
     if not starts:
-        raise MergeError("the feeds have no programme of these channels; fetch newer feeds")
+        raise MergeError("the feeds have no programme of the selected channels; fetch newer feeds")
     first, last = _format_time(min(starts)), _format_time(max(starts))
     raise MergeError(
         f"no programme begins from {_format_time(begin)} to {_format_time(end)}: the programmes of the feeds "

@@ -2,8 +2,8 @@
 
 A title has a feature for each of its tokens, whose value is the inverse document frequency (IDF) of the
 token. The features of each group of token kinds (text, n-grams, context) are scaled to unit norm, so that the
-groups have equal weight. The tokens are those of the title encoder, so the linear part needs no vocabulary of
-its own.
+groups have equal weight. The tokens are the tokens of the title encoder, so the linear part needs no
+vocabulary of its own.
 """
 
 import numpy as np

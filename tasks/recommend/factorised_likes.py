@@ -30,7 +30,7 @@ from tasks.form import configurable, setting
 from tasks.recommend.likes import Likes, Reason, Titles
 from tasks.recommend.nearest_likes import FittedNearestLikes, NearestLikes
 
-LEARNING_RATE = 0.05
+LEARNING_RATE = 0.05  # learning rate of the factorisation
 UNLIKED_PER_LIKE = 3  # random pairs of viewer and title per like, which count as 0; 8 were not better
 
 

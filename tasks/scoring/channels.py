@@ -42,14 +42,15 @@ def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, v
     rows = table.select(["raw_title", "context"]).take(queries)
     raw_titles, contexts = (column.to_pylist() for column in rows.columns)
     contexts = [[token for token in tokens if not token.startswith("channel:")] for tokens in contexts]
-    dense = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
+    features = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
     tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
     tokens = tokens.where(kinds[tokens.values] != CHANNEL)
-    query_vectors = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
+    text_features = features if features.size else None
+    query_vectors = encoder.embed_with_context(raw_titles, contexts, text_features, tokens)[1]
     ids, cosines = top_neighbours(query_vectors, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
     ids, cosines = _select_voters(queries, ids, cosines, _channel_ids(channels))
-    return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
+    return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, features)))
 
 
 def _channel_ids(channels: pa.ListArray) -> Ragged:

@@ -27,7 +27,7 @@ class TitleScores(NamedTuple):
 
     @property
     def quality(self) -> np.ndarray:
-        """Quality of each title, as the gate defines it: mean of ``correct`` and ``precision_at_10`` (if any)."""
+        """Quality of each title in the gate: the mean of ``correct`` and ``precision_at_10`` (if any)."""
         return self.correct if self.precision_at_10 is None else (self.correct + self.precision_at_10) / 2
 
 

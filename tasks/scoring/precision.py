@@ -37,7 +37,7 @@ def lowest_threshold(
     """
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
-    is_last = np.append(descending[1:] < descending[:-1], True)[: len(scores)]  # of equal scores
+    is_last = np.append(descending[1:] < descending[:-1], True)[: len(scores)]  # last of equal scores
     is_reached = reaches_precision(correct[order], minimum_precision)
     return float(descending[is_reached & is_last & (descending > 0)].min(initial=np.inf))
 

@@ -103,7 +103,7 @@ class Resamples(NamedTuple):
         )
 
     def score(self, judged: Judged) -> dict[str, object]:
-        """Computes the metrics of a predictor and their 95 % intervals (key ``ci95``), as in scores.json."""
+        """Computes the metrics of a predictor and their 95 % intervals (key ``ci95``), for scores.json."""
         return {**measure(judged), "ci95": intervals(judged, *self)}
 
 

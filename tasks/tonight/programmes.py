@@ -99,7 +99,7 @@ def group_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) ->
         upcoming: Result of ``upcoming_programmes``.
         include: Exclusions (placeholders, shopping, adult) whose programmes are not skipped.
     """
-    groups: dict[tuple[str, str], _ProgrammeRows] = {}  # by show key and episode
+    groups: dict[tuple[str, str], _ProgrammeRows] = {}  # rows by show key and episode
     # rows by the name that twin channels share, and by the start minus the delay of the channel
     slots: dict[tuple[str, int], list[tuple[dict[str, Any], _ProgrammeRows]]] = {}
     rows = [{**row, **_derive_fields(row)} for row in upcoming.to_pylist()]

@@ -118,7 +118,7 @@ def _check_qualities(qualities: QueryQualities) -> None:
 
 
 def _compare(qualities: QueryQualities, group_numbers: np.ndarray, group_counts: np.ndarray) -> GateDecision:
-    """Decides by the upper confidence bounds of the differences between the challenger and the other models.
+    """Decides by upper confidence bounds of the differences between the challenger and the compared models.
 
     ``group_counts`` has the number of occurrences of each group in each resample, (resamples, groups).
     """
