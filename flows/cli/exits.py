@@ -115,6 +115,7 @@ def signal_received() -> bool:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Signal handler: ignores further signals, silences standard error, and raises KeyboardInterrupt."""
     global _signal_number
     _signal_number = number
     for signal_number in SIGNALS:  # a second signal must not interrupt the unwinding
@@ -134,6 +135,7 @@ def _silence_stderr() -> None:
 
 
 def _exit_after_signal(read_end: int) -> None:
+    """Waits for a signal in the pipe ``read_end``, and ends the process SECONDS_TO_UNWIND later."""
     while (number := os.read(read_end, 1)[0]) not in SIGNALS:
         pass
     global _signal_number

@@ -70,15 +70,15 @@ def solve_ridge(
     common_transposed = common.T.tocsr()
     rare_product = rare @ rare.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
     solution, residual, direction = np.zeros_like(targets), targets.copy(), targets.copy()
-    squares = np.einsum("ij,ij->j", residual, residual)  # squared norm of each column
-    tolerance = squares.max() * tol**2
+    squared_norms = np.einsum("ij,ij->j", residual, residual)  # squared norms of the columns
+    tolerance = squared_norms.max() * tol**2
     for _ in range(max_iter):
-        if squares.max() <= tolerance:
+        if squared_norms.max() <= tolerance:
             break
         image = common @ (common_transposed @ direction) + rare_product @ direction
-        step_sizes = squares / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
+        step_sizes = squared_norms / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
         solution += step_sizes * direction
         residual -= step_sizes * image
-        previous_squares, squares = squares, np.einsum("ij,ij->j", residual, residual)
-        direction = residual + squares / np.maximum(previous_squares, 1e-30) * direction
+        previous_squared_norms, squared_norms = squared_norms, np.einsum("ij,ij->j", residual, residual)
+        direction = residual + squared_norms / np.maximum(previous_squared_norms, 1e-30) * direction
     return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # in CSR, each row is written once

@@ -168,8 +168,10 @@ class KindClassifier:
                     bounds = validation.source_bounds[examples, column]
                     margins_of_kind = validation.margins[examples, column]
                     source_threshold = _lowest_threshold(margins_of_kind, bounds, precision[kind])
-                    rows = source_ids == source
-                    thresholds[rows, column] = np.maximum(thresholds[rows, column], source_threshold)
+                    is_source = source_ids == source
+                    thresholds[is_source, column] = np.maximum(
+                        thresholds[is_source, column], source_threshold
+                    )
         return (margins >= thresholds) & (probabilities >= MIN_PROBABILITY), probabilities
 
 

@@ -143,8 +143,8 @@ class Calibrations:
         """Marks the titles whose top label is accepted, so that each group reaches the minimum precision."""
         is_selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
-            rows = groups == name
-            is_selected[rows] = scores[rows] >= calibration.score_threshold(minimum_precision)
+            is_in_group = groups == name
+            is_selected[is_in_group] = scores[is_in_group] >= calibration.score_threshold(minimum_precision)
         return is_selected
 
 

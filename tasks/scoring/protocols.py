@@ -178,7 +178,7 @@ def score_title_vectors(
     tables = [_query_columns("", "", no_ids, no_ids, no_queries, no_queries)]
     training = titles.labelled("train")
     training_labels = titles.labels.take(training)
-    frequency = np.bincount(training_labels.values, minlength=titles.label_count)
+    label_counts = np.bincount(training_labels.values, minlength=titles.label_count)
     for held_out in sets:
         if held_out.reason:
             protocols[held_out.protocol][held_out.form] = {"n": 0, "reason": held_out.reason}
@@ -186,9 +186,9 @@ def score_title_vectors(
         form_vectors, queries = vectors[held_out.form], held_out.queries
         truth = titles.labels.take(queries)
         neighbours, cosines = top_neighbours(form_vectors[queries], form_vectors[training], k)
-        knn = judge(vote(neighbours, cosines, training_labels, frequency), truth, training_labels)
+        knn = judge(vote(neighbours, cosines, training_labels, label_counts), truth, training_labels)
         query_support = support(queries, held_out.form)
-        predictions = predict(neighbours, cosines, training_labels, frequency, query_support)
+        predictions = predict(neighbours, cosines, training_labels, label_counts, query_support)
         predictor = judge(predictions, truth, training_labels)
         oov_scores: dict[str, object] = {"n": 0, "reason": NO_UNSEEN_REASON}
         if held_out.is_oov.any():
@@ -220,8 +220,8 @@ def judge_knn(
         k: Number of neighbours that vote.
     """
     training_labels = titles.labels.take(training)
-    frequency = np.bincount(training_labels.values, minlength=titles.label_count)
-    predictions = predict_labels(vectors[queries], vectors[training], training_labels, frequency, k)
+    label_counts = np.bincount(training_labels.values, minlength=titles.label_count)
+    predictions = predict_labels(vectors[queries], vectors[training], training_labels, label_counts, k)
     return judge(predictions, titles.labels.take(queries), training_labels)
 
 

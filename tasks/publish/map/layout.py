@@ -234,8 +234,8 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
                 state = state * multiplier + increment
                 negative_title = (state >> half_bits) * count >> half_bits
                 distance_x, distance_y = x - positions[negative_title, 0], y - positions[negative_title, 1]
-                square = distance_x * distance_x + distance_y * distance_y
-                push = repulsion / ((np.float32(0.05) + square) * (one + square))
+                squared_distance = distance_x * distance_x + distance_y * distance_y
+                push = repulsion / ((np.float32(0.05) + squared_distance) * (one + squared_distance))
                 force_x += push * distance_x
                 force_y += push * distance_y
             dx = np.float32(MOMENTUM) * velocity[title, 0] + step * force_x
