@@ -18,7 +18,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
 
 FILE = Path(__file__).with_name("automations.yaml")
-TAG_RESOURCE = '"prefect.tag.guidespace"'  # in the trigger of each automation of automations.yaml
+TAG_RESOURCE = '"prefect.tag.guidespace"'  # part of the trigger of each automation of automations.yaml
 NOTIFY_HELP = "notification block that sends messages, such as slack-webhook/guidespace"
 
 

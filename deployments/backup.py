@@ -27,7 +27,8 @@ from storage.catalogue.connection import copy_database
 from storage.catalogue.likes import LIKES_FILE, locked_likes
 from storage.home.workspace import HomeError, HomeLocked, Workspace
 
-EXCLUDED_NAMES = {"artifacts", "models", "logs", "writer.lock", "likes.lock", "up.json"}  # in the home
+# Names of files and folders of the home that are not archived.
+EXCLUDED_NAMES = {"artifacts", "models", "logs", "writer.lock", "likes.lock", "up.json"}
 TEMPORARY_SUFFIXES = ".tmp", "-new.duckdb", ".wal", "-wal", "-shm", "-journal"
 SQLITE_SUFFIX, DUCKDB_SUFFIX = ".db", ".duckdb"
 

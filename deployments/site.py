@@ -45,7 +45,7 @@ FILE = Path(__file__).with_name("prefect.yaml")
 HOME, NESTED_HOME_PREFIX = "guidespace-home", "guidespace-"  # names of homes in prefect.yaml
 POOL = "guidespace"
 CONCURRENCY_LIMIT = 4  # flow runs at a time in the work pool; most of them are short or wait for a lock
-SERVER_TIMEOUT_SECONDS = 170.0
+SERVER_TIMEOUT_SECONDS = 170.0  # maximum wait for the answer of the Prefect server
 
 
 def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
@@ -168,7 +168,7 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 
 def main(home: Path, feeds: Sequence[str]) -> int:
     """Prepares the server of PREFECT_API_URL and MLflow's database, and returns the exit code."""
-    Tracking(home).experiment_id  # noqa: B018  (creates it with artifacts in this home)
+    Tracking(home).experiment_id  # noqa: B018  (creates the experiment, with artifacts in this home)
     declarations, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:
         wait_for_server(client)

@@ -72,7 +72,7 @@ def ablate(
         guide = ingest(home, feeds, settings.ingest)
         corpora: dict[Any, Any] = {}
         for corpus_settings in dict.fromkeys(trial.corpus for trial in plan.trials):
-            # The first corpus computes the sentence vectors, which the others reuse.
+            # The first corpus computes the sentence vectors, which the other corpora reuse.
             first_corpus = [corpus for _, corpus in corpora.values()][:1]
             corpora[corpus_settings] = submit_corpus(home, guide, *corpus_settings, first_corpus)
         submit_trial: Any = measure.submit

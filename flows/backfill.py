@@ -24,7 +24,7 @@ from storage.tracking.nights import read_nights
 from tasks.ingest.sources.dates import dated_guides
 from tasks.ingest.task import ingest
 
-DUE_TIME = datetime.time(3, 30)  # in the home's zone, as in the schedule of nightly in prefect.yaml
+DUE_TIME = datetime.time(3, 30)  # in the home's time zone; prefect.yaml schedules nightly at this time, too
 NO_PROMOTION = "publish.promote=never"
 # Tags of nested runs, which do not inherit the tags of the deployment; automations need the tag guidespace.
 TAGS = ("guidespace", "backfill")

@@ -120,7 +120,7 @@ class FollowedModel:
             validators = Validators(**state["validators"]) if state else None
             result = download(self._location, file, limits, validators, headers, attempts=attempts)
             if result.problem:
-                problem = re.sub(r" \(ingest\.\w+\)", "", result.problem)  # these limits are constants
+                problem = re.sub(r" \(ingest\.\w+\)", "", result.problem)  # here, the limits are no settings
                 needs_token = " 401 " in problem and not token
                 hint = f"; set {TOKEN_VARIABLE} to the token of the server" if needs_token else ""
                 raise (FeedUnreachable if result.unreachable else FeedError)(f"{self.name}: {problem}{hint}")

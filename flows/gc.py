@@ -102,7 +102,7 @@ def remove_old_data(
         elif not retention.uses_home_database or retention.database.exists():
             yield retention.prune_models(nights, dry_run=dry_run)
             yield retention.prune_runs(oldest_end, nights, dry_run=dry_run)
-        with suppress(TrackingError):  # the champion's files are missing; commands that use it report this
+        with suppress(TrackingError):  # the champion's files are missing; commands that need them report this
             if champion := retention.champion():
                 yield prune_downloaded_models(workspace, champion.digest, dry_run=dry_run)
         yield prune_models(workspace.home, oldest_end, dry_run=dry_run)

@@ -97,7 +97,7 @@ def nightly(
             home,
             layout_inputs,
             previous=previous_artifact(home, LAYOUT, layout_inputs),
-            wait_for=[baselines],  # both run in the same helper process  # pyright: ignore[reportCallIssue]
+            wait_for=[baselines],  # they use the helper process, too  # pyright: ignore[reportCallIssue]
         )
         clustering_inputs = ClusteringInputs(
             corpus=corpus, vectors=vectors, nearest=nearest, settings=settings.cluster

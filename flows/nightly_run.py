@@ -17,7 +17,7 @@ from storage.tracking.runs import FIGURES_PREFIX
 from tasks.publish.inputs import PreviousNight
 from tasks.publish.report import RunReport, Verdict
 
-MAX_NIGHTS = 1_000  # newest nights among which a back-filled run looks for the previous one
+MAX_NIGHTS = 1_000  # number of newest nights among which a back-filled run looks for its previous night
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class NightlyResult:
     scores: str  # path of scores.json
     run: str  # MLflow run id
     where: str  # URL of the MLflow run, or the command that opens it
-    registered_model: str  # the champion is models:/NAME@champion
-    version: str  # of the registered model
+    registered_model: str  # name of the registered model; models:/NAME@champion is its champion
+    version: str  # version of the registered model
     champion: bool  # whether this version is the champion
     reason: str  # why the gate promoted the version or not
 
@@ -45,7 +45,7 @@ class NightlyRun:
     is_backfill: bool  # whether the run is for a past date; its model is then never promoted
 
     def read_previous(self) -> PreviousNight:
-        """Returns the figures and the model folder of the previous night; both are empty if there is none.
+        """Returns the main metrics and the model folder of the previous night; empty if there is none.
 
         The previous night is the run with the newest guide that is older than the guide of this run.
         """

@@ -18,7 +18,7 @@ from prefect.flows import Flow
 from storage.home.identity import make_home_id, read_home_id
 from storage.home.workspace import HomeError
 
-TAG_PREFIX = "guidespace.home="  # of the tag with the id of the home
+TAG_PREFIX = "guidespace.home="  # prefix of the tag with the id of the home
 FLOWS = (
     "ablate", "backfill", "gc", "ingest", "nightly", "patterns", "recommend", "refresh", "searches", "tune",
 )  # fmt: skip
@@ -40,7 +40,7 @@ def tag_with_home(flow: Flow[Any, Any], flow_run: FlowRun, state: State) -> None
 def is_home_server(client: SyncPrefectClient, home: Path) -> bool:
     """Returns whether a Prefect server stores its database in the home, so that it serves only this home.
 
-    Asks the server, because PREFECT_HOME may be the home while the API URL is that of another server.
+    Asks the server, because PREFECT_HOME may be the home while PREFECT_API_URL names another server.
     """
     folder = home / "prefect"
     try:

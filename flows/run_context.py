@@ -49,7 +49,7 @@ HOURLY_WAIT_SECONDS = 3000.0  # maximum wait of a flow whose schedule starts a r
 # Event that a run emits after its last stage; a suspended run sends heartbeats until its running stage ends.
 RUN_ENDED_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
-RESEND_SECONDS = 3.0
+RESEND_SECONDS = 3.0  # pause before the second emission
 GENERATED_NAME = re.compile(r"[a-z]+\d*(-[a-z]+)+")
 
 
@@ -195,7 +195,7 @@ def mark_crashed_runs(home: str, crashed_id: str, flow_run_id: str) -> None:
     attempt may be waiting.
 
     Args:
-        home: Folder of the home, as in the parameters of flow runs.
+        home: Folder of the home, in the form in which parameters of flow runs name it.
         crashed_id: Id of the flow run that died while it held the lock of the home; '' if none.
         flow_run_id: Id of the current flow run.
     """
@@ -205,7 +205,7 @@ def mark_crashed_runs(home: str, crashed_id: str, flow_run_id: str) -> None:
     with get_client(sync_client=True) as client:
         runs = []
         if crashed_id:
-            with suppress(ObjectNotFound):  # on another server
+            with suppress(ObjectNotFound):  # the flow run is on another server
                 runs.append(client.read_flow_run(uuid.UUID(crashed_id)))
         if server.started_at:
             runs += _find_older_runs(client, home, server.started_at)

@@ -46,7 +46,7 @@ NIGHT_COMMANDS = (  # commands that need the packages of the extra ``night``
     up,
 )
 NAME_WIDTH = max(len(command.__name__) for group in COMMANDS.values() for command in group)
-# Commands that print a line immediately. The others print that they are loading.
+# Commands that print a line immediately. All other commands print that they are loading.
 COMMANDS_WITH_IMMEDIATE_OUTPUT = (
     "nightly",
     "tune",
@@ -59,7 +59,7 @@ COMMANDS_WITH_IMMEDIATE_OUTPUT = (
     "up",
     "gc",
 )
-LOADING_SECONDS = 0.7  # after which a command prints that it is loading
+LOADING_SECONDS = 0.7  # seconds after which a command prints that it is loading
 
 
 class GroupedHelp(TyperGroup):
@@ -86,7 +86,8 @@ for functions in COMMANDS.values():
 
 
 @app.callback(invoke_without_command=True)
-def prepare(context: Context, version: Annotated[bool, Option("--version")] = False) -> None:
+def handle_global_options(context: Context, version: Annotated[bool, Option("--version")] = False) -> None:
+    # The docstring is the description of the program in `guidespace --help`.
     """Embeds the programme titles of a TV guide (XMLTV), clusters and scores them, and draws a map."""
     if version:
         print("guidespace", importlib.metadata.version("guidespace"))

@@ -22,13 +22,13 @@ FAILED = 1  # an unexpected error, or a problem that `doctor` found
 REFUSED = 2  # the command, a setting or a feed is invalid
 INCOMPLETE = 3  # done, but some feeds could not be read
 UNAVAILABLE = 4  # network or disk failure; the same command may work later
-INTERRUPTED, TERMINATED = 130, 143  # by Ctrl-C and by SIGTERM: 128 and the signal's number
+INTERRUPTED, TERMINATED = 130, 143  # ended by Ctrl-C or by SIGTERM: 128 plus the signal's number
 
 DISK_FULL = (os.strerror(errno.ENOSPC), "database or disk is full")  # messages of the system and of SQLite
-SECONDS_TO_UNWIND = 1.3  # from a signal to the end of the process
+SECONDS_TO_UNWIND = 1.3  # time from a signal to the end of the process
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MESSAGE = "interrupted; finished stages are kept, the same command continues from there"
-SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides it
+SHOW_CURSOR = "\x1b[?25h"  # the progress bar hides the cursor
 
 _report_once = threading.Lock()
 _signal_number: int = 0  # number of the received signal; 0: none
@@ -42,7 +42,8 @@ def expected_error(error: BaseException) -> tuple[int, str] | None:
         return UNAVAILABLE, f"no space left on the disk{f' ({path})' if path else ''}. {advice}"
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return REFUSED, f"the path {str(error.filename)[:60]!r}… is too long; name a shorter one"
-    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, lacks the name
+    # pathlib raises this error, and does not name the path.
+    if isinstance(error, RuntimeError) and "home directory" in str(error):
         return (
             REFUSED,
             "a path begins with ~ and a user who does not exist on this machine; name another path",
@@ -78,7 +79,7 @@ def watch_signals() -> None:
 class Signals:
     """Context manager that records Ctrl-C, SIGTERM and SIGHUP in ``received`` instead of ending the process.
 
-    For commands that have to stop other processes before they end. Signals are also recorded after the block.
+    It is for commands that stop other processes before they end. Signals are also recorded after the block.
     """
 
     def __init__(self) -> None:
@@ -114,6 +115,7 @@ def signal_received() -> bool:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Signal handler: ignores further signals, silences standard error, and raises KeyboardInterrupt."""
     global _signal_number
     _signal_number = number
     for signal_number in SIGNALS:  # a second signal must not interrupt the unwinding
@@ -133,6 +135,7 @@ def _silence_stderr() -> None:
 
 
 def _exit_after_signal(read_end: int) -> None:
+    """Waits for a signal in the pipe ``read_end``, and ends the process SECONDS_TO_UNWIND later."""
     while (number := os.read(read_end, 1)[0]) not in SIGNALS:
         pass
     global _signal_number

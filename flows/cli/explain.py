@@ -25,7 +25,7 @@ KIND_REASONS = {  # why a programme has its kind (film, series …), by source
     "structure": "because its airings have episode numbers",
     "predicted": "predicted with probability {:.2f}",
 }
-MAX_PAIRS = 6  # printed pairs of words with the largest contributions, and with the smallest
+MAX_PAIRS = 6  # maximum number of printed pairs with the largest contributions, and with the smallest
 MIN_CONTRIBUTION = 0.005  # pairs with a smaller absolute contribution are not printed
 
 

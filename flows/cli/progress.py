@@ -23,7 +23,7 @@ from storage.addresses import without_secrets
 from storage.home.readings import read_readings
 
 STATE_TEXTS = {"Finished in state Completed(": "done", "Finished in state Cached(": "unchanged, reused"}
-REDUNDANT_PREFIXES = (  # of messages of Prefect that repeat messages of GuideSpace
+REDUNDANT_PREFIXES = (  # starts of Prefect's messages that repeat messages of GuideSpace
     "Encountered exception",
     "Finished in state Failed(",
     "Beginning flow run",
@@ -49,7 +49,7 @@ STAGES = (
 )  # fmt: skip
 # Name of tasks whose messages are not printed: each trains one of the hundreds of models of a search.
 HIDDEN_TASK = "member"
-QUIET_SECONDS = 3.0  # without a message, after which the current stage is printed
+QUIET_SECONDS = 3.0  # seconds without a message after which the current stage is printed
 
 
 class ProgressPrinter:
@@ -62,7 +62,7 @@ class ProgressPrinter:
     def __init__(self, start_time: float) -> None:
         self._start_time = self._stage_start = self._last_message_time = start_time
         self._stage, self._lock, self._stop_event = "Prefect", threading.Lock(), threading.Event()
-        self._done_stages: set[str] = set()  # in any order, because some stages run in parallel
+        self._done_stages: set[str] = set()  # finished stages; some run in parallel
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty())
         self._task = self._bar.add_task(self._stage, total=len(STAGES))
@@ -173,7 +173,7 @@ def run_flow(
         if wait_for_server:
             wait_for_server()
         _print_logs(printer)
-        # A temporary server needs no heartbeats, and ending their thread takes up to a second.
+        # A temporary server needs no heartbeats, and ending the heartbeat thread takes up to a second.
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if wait_for_server else {}):
             return flow(**arguments)
 

@@ -20,7 +20,7 @@ AGREEMENT_MEASURES = ("ari", "ami", "v_measure", "b_cubed", "run_to_run_ari")
 KIND_SETS, KIND_MEASURES = ("all",), ("precision", "recall", "average_precision")
 FEED_COUNTS = ("seen", "stored", "duplicates", "rejected")
 CATALOGUE_COUNTS = ("channels", "programmes", "titles", "categories")
-MAX_DROPPED_CATEGORIES = 15  # printed for each reason
+MAX_DROPPED_CATEGORIES = 15  # maximum number of printed categories for each reason
 
 
 def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:

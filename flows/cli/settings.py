@@ -62,6 +62,7 @@ def markdown_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _setting_rows(settings: Any, prefix: str) -> Iterator[dict[str, Any]]:
+    """Yields a row for each setting in a dataclass; ``prefix`` is the start of the names of the settings."""
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
         name, value, hint = f"{prefix}{field.name}", getattr(settings, field.name), hints[field.name]

@@ -52,7 +52,7 @@ def _read_words(words: list[str]) -> list[str]:
     return [line.rstrip("\n") for line in sys.stdin] if words == ["-"] else words
 
 
-def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
+def ngram_lines(model_file: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
     """Yields a line per n-gram of each word: the word, the n-gram, its row number and its vector.
 
     For a word in the vocabulary, the first line has the word itself as its n-gram. If ``as_json``, yields one
@@ -63,9 +63,11 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
     """
     from tasks.fasttext import FastText
 
-    model = _open_vectors(path)
+    model = _open_vectors(model_file)
     if not isinstance(model, FastText):
-        raise WordsError(f"{path} has vectors of words but no n-grams; give a fastText model (.bin, .ftz)")
+        raise WordsError(
+            f"{model_file} has vectors of words but no n-grams; give a fastText model (.bin, .ftz)"
+        )
     for start in range(0, len(words), BATCH_SIZE):
         batch = words[start : start + BATCH_SIZE]
         for word, word_ngrams in zip(batch, model.ngrams(batch), strict=True):
@@ -82,16 +84,16 @@ def ngram_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str
                 )
 
 
-def vector_lines(path: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
+def vector_lines(model_file: Path, words: Sequence[str], as_json: bool) -> Iterator[str]:
     """Yields a line with each word and its vector, which is zero if the word and its n-grams are unknown."""
-    for word, vector in zip(words, _open_vectors(path).vectors(words), strict=True):
+    for word, vector in zip(words, _open_vectors(model_file).vectors(words), strict=True):
         if as_json:
             yield json.dumps({"word": word, "vector": vector.tolist()}, ensure_ascii=False)
         else:
             yield f"{word}\t{_format_vector(vector)}"
 
 
-def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
+def find_neighbours(model_file: Path, word: str, k: int) -> list[dict[str, Any]]:
     """Returns the ``k`` words of a file that are nearest to ``word``, which need not be in the file.
 
     Raises:
@@ -99,24 +101,24 @@ def find_neighbours(path: Path, word: str, k: int) -> list[dict[str, Any]]:
     """
     from tasks.fasttext.text_forms import nearest_words
 
-    model = _open_vectors(path)
+    model = _open_vectors(model_file)
     if k < 1:
         raise WordsError(f"k must be at least 1, got {k}")
     if not model.vectors([word]).any():
-        raise WordsError(f"{path} contains neither the word {word!r} nor one of its n-grams")
+        raise WordsError(f"{model_file} contains neither the word {word!r} nor one of its n-grams")
     return [{"word": name, "cosine": round(cosine, 6)} for name, cosine in nearest_words(model, word, k)]
 
 
-def _open_vectors(path: Path) -> "WordVectors":
+def _open_vectors(model_file: Path) -> "WordVectors":
     from tasks.fasttext import FastTextError
     from tasks.fasttext.text_forms import VectorFileError, open_words
 
     try:
-        return open_words(path)
+        return open_words(model_file)
     except (FastTextError, VectorFileError) as error:
         raise WordsError(str(error)) from error
     except OSError as error:
-        raise WordsError(f"{path}: {error.strerror or error}") from error
+        raise WordsError(f"{model_file}: {error.strerror or error}") from error
 
 
 def _format_vector(vector: "np.ndarray") -> str:

@@ -7,7 +7,7 @@ from fastapi import Request
 
 def accepts_gzip(accept_encoding: str) -> bool:
     """Returns whether the value of a header ``Accept-Encoding`` allows gzip."""
-    qualities = {}  # by coding, as RFC 9110 names them; 0 forbids a coding
+    qualities = {}  # quality of each content coding (RFC 9110); 0 forbids the coding
     for part in accept_encoding.lower().split(","):
         coding, _, parameter = part.partition(";")
         try:

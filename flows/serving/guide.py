@@ -21,7 +21,7 @@ from starlette.responses import StreamingResponse
 from flows.serving.conditions import accepts_gzip, is_unmodified
 from storage.home.merged_guide import GENRES, GUIDE, merged_file
 
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 18  # size of the blocks in which a file is sent
 PATHS = ("/guide.xml", "/guide.xml.gz", "/genres.xml")
 _MISSING = "the home has no merged guide yet; run `guidespace guide` or the flow refresh"
 

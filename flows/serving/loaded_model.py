@@ -46,7 +46,7 @@ class EveningSearch:
     """Search over the titles of this evening, with the airings (broadcasts) of each show."""
 
     search: TitleSearch | None  # None if the guide has no programme for this evening
-    airings: Mapping[str, list[dict[str, Any]]]  # by show key, as JSON
+    airings: Mapping[str, list[dict[str, Any]]]  # airings as JSON, by show key
     reason: str = ""  # why there is no search
 
 

@@ -21,7 +21,7 @@ from storage.tracking import Champion
 if TYPE_CHECKING:
     from flows.serving.reloader import ModelReloader
 
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 18  # size of the blocks in which a file is sent
 
 
 class PackedModel:

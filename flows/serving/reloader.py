@@ -19,8 +19,8 @@ from storage.tracking import Champion
 from tasks.search.query import Query
 from tasks.search.search import TitleSearch
 
-POLL_SECONDS = 2.0
-EVENING_SECONDS = 600  # after which programmes that have begun are removed from the evening's search
+POLL_SECONDS = 2.0  # pause between two checks for changes
+EVENING_SECONDS = 600  # seconds after which programmes that have begun are removed from the evening's search
 
 
 class Fingerprint(NamedTuple):

@@ -13,9 +13,9 @@ from tasks.enrich.explain import Decision
 from tasks.search.query import Query
 from tasks.search.search import MAX_NEIGHBOURS, Neighbour
 
-MAX_TITLES = 256  # per request, because a long request delays the requests of other clients
-MAX_BODY_BYTES = 1 << 20
-MAX_SHOWN_CHARACTERS = 80  # of a rejected value, in an error message
+MAX_TITLES = 256  # maximum per request, because a long request delays the requests of other clients
+MAX_BODY_BYTES = 1 << 20  # maximum size of the body of a request
+MAX_SHOWN_CHARACTERS = 80  # maximum length of a rejected value in an error message
 EXAMPLE = '{"titles": ["Cooking with Nigella"]}'
 
 AnswerT = TypeVar("AnswerT")
@@ -75,7 +75,7 @@ class SimilarTitle(Neighbour):
 class ModelInfo:
     """The model that computed the answers."""
 
-    name: str  # of the registered model
+    name: str  # name of the registered model
     version: str
     digest: str
 

@@ -21,7 +21,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 UP_HOME = "GUIDESPACE_UP_HOME"  # environment variable with the home, in all processes of an ``up``
-TERMINATE_SECONDS = 15.0  # from SIGTERM to SIGKILL
+TERMINATE_SECONDS = 15.0  # time from SIGTERM to SIGKILL
 START_TOLERANCE_SECONDS = 2.0  # start times that differ by less are equal, because the clock may be adjusted
 MAX_LOG_LINES = 12  # number of lines of a log that a message quotes
 RECORD_FILE = "up.json"

@@ -11,7 +11,7 @@ from flows.up.processes import RunningProcesses, describe_exit, start_process, t
 from storage.stages import ROOT
 
 START_TIMEOUT_SECONDS = 180.0  # creating the databases of a new home takes about 10 s
-POLL_SECONDS = 0.3
+POLL_SECONDS = 0.3  # pause between two checks of the processes
 
 
 class ProcessEnded(Exception):

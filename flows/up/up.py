@@ -40,7 +40,7 @@ from storage.home.workspace import Workspace
 from storage.tracking.connection import PAGES_VARIABLE
 
 POOL = "guidespace"
-FLOW_RUN_POLL_SECONDS = 5.0  # between two checks of the states of flow runs
+FLOW_RUN_POLL_SECONDS = 5.0  # pause between two checks of the states of flow runs
 # environment variables of MLflow's server
 STORE_VARIABLE, ARTIFACTS_VARIABLE = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"
 DEFAULT_ENVIRONMENT = {  # variables that are set unless the user has set them

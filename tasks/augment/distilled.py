@@ -1,7 +1,7 @@
-"""Fits n-gram rows to trained words, so that the mean of the n-gram rows of a word approximates its row.
+"""Fits n-gram rows to the trained rows of words: the mean of a word's n-gram rows approximates its row.
 
-The vector of an unseen word is the mean of its n-gram rows plus the mean of the trained words, scaled to the
-norm of rare trained words. The n-gram rows are computed by ridge regression (ridge.py).
+The vector of an unseen word is the mean of its n-gram rows plus the mean of the trained rows, scaled to the
+median norm of the rows of rare words. The n-gram rows are computed by ridge regression (ridge.py).
 
 References:
     Zhao, Mudgal, Liang. Generalizing Word Embeddings using Bag of Subwords. EMNLP 2018.
@@ -44,7 +44,7 @@ class Distilled:
         """Fits n-gram rows to the trained rows of words.
 
         Args:
-            words: Trained words, case-folded.
+            words: Case-folded words that have a trained row.
             rows: Trained row of each word, float32 (words, dim).
             document_frequency: Number of training titles that contain each word, int64 (words,).
         """

@@ -8,9 +8,9 @@ are
 
 Conjugate gradients solve this for all dimensions together. To save time, S Sᵀ is computed as C Cᵀ + R Rᵀ: R
 has the columns of the buckets with at most three words, and C has all other columns. R Rᵀ is computed once. A
-bucket with f words adds f² numbers to R Rᵀ, so for f ≤ 3 its product takes no more time than products with Rᵀ
-and R. 92 % of the buckets have at most three words. For 50,000 words and 100 dimensions, this takes 1.8 s;
-without the division of S, it takes 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
+bucket with f words adds f² numbers to R Rᵀ, so for f ≤ 3 a product with these numbers takes no more time than
+products with Rᵀ and R. 92 % of the buckets have at most three words. For 50,000 words and 100 dimensions,
+this takes 1.8 s; without the division of S, it takes 4.3 s, and with scikit-learn's Ridge (sparse_cg) 6.6 s.
 """
 
 from typing import NamedTuple
@@ -70,15 +70,15 @@ def solve_ridge(
     common_transposed = common.T.tocsr()
     rare_product = rare @ rare.T + scipy.sparse.diags_array(np.full(len(bags), alpha, dtype=np.float32))
     solution, residual, direction = np.zeros_like(targets), targets.copy(), targets.copy()
-    squares = np.einsum("ij,ij->j", residual, residual)  # squared norm of each column
-    tolerance = squares.max() * tol**2
+    squared_norms = np.einsum("ij,ij->j", residual, residual)  # squared norms of the columns
+    tolerance = squared_norms.max() * tol**2
     for _ in range(max_iter):
-        if squares.max() <= tolerance:
+        if squared_norms.max() <= tolerance:
             break
         image = common @ (common_transposed @ direction) + rare_product @ direction
-        step_sizes = squares / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
+        step_sizes = squared_norms / np.maximum(np.einsum("ij,ij->j", direction, image), 1e-30)
         solution += step_sizes * direction
         residual -= step_sizes * image
-        previous_squares, squares = squares, np.einsum("ij,ij->j", residual, residual)
-        direction = residual + squares / np.maximum(previous_squares, 1e-30) * direction
+        previous_squared_norms, squared_norms = squared_norms, np.einsum("ij,ij->j", residual, residual)
+        direction = residual + squared_norms / np.maximum(previous_squared_norms, 1e-30) * direction
     return np.asarray(matrix.T.tocsr() @ solution, dtype=np.float32)  # in CSR, each row is written once

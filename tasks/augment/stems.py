@@ -6,9 +6,9 @@ another stem:
 
     loss = mean of max(0, margin − cos(word, partner) + cos(word, nearest word of another stem))
 
-The vector of an unseen word is the mean of the rows of those trained words that are nearest by the vectors of
-the encoder. A linear map from the encoder's vectors to the trained rows, as for a fastText model, scores
-lower (docs/log). Only training needs stems; the published encoder contains no stemmer.
+The vector of an unseen word is the mean of the rows of those trained words whose encoder vectors are nearest
+to its encoder vector. A linear map from the encoder's vectors to the trained rows, as for a fastText model,
+scores lower (docs/log). Only training needs stems; the published encoder contains no stemmer.
 
 References:
     Porter. Snowball: A language for stemming algorithms. 2001. https://snowballstem.org.
@@ -56,10 +56,10 @@ class Stems(RecurrentTrainingSettings, Recurrent):
     neighbours: int = setting(20, "Number of trained words whose rows are averaged for an unseen word", ge=1)
 
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NearestWords:
-        """Trains the character encoder, and returns the model that computes vectors of unseen words.
+        """Trains the character encoder, and returns a model that computes vectors of unseen words with it.
 
         Args:
-            words: Trained words.
+            words: Words that have a trained embedding row.
             rows: Embedding row of each word, float32 (words, dim).
             document_frequency: Number of training titles with each word.
         """

@@ -63,8 +63,8 @@ def augment(
     if layer.shape[1]:
         titles_with_text = np.flatnonzero(titles.split != PLACEHOLDER)
         blocks = [titles_with_text[block] for block in row_blocks(len(titles_with_text))]
-        dense = (encoder.dense(titles.sentences[block], titles.descriptions[block]) for block in blocks)
-        meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, dense)
+        features = (encoder.dense(titles.sentences[block], titles.descriptions[block]) for block in blocks)
+        meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, features)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
         title_encoder = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)
         title_encoder.save(draft.folder, tokens_parquet)

@@ -204,7 +204,7 @@ class _State:
     """Content of the state file of a location, which the last update wrote."""
 
     key: str = ""  # result of ``CopyWriter._cache_key``
-    validators: Validators = field(default_factory=Validators)  # of the last download
+    validators: Validators = field(default_factory=Validators)  # ETag and Last-Modified of the last download
     copies: tuple[EnrichedCopy, ...] = ()
 
 

@@ -3,8 +3,9 @@
 Categories come from a user's correction, else from other programmes of the same show, else from the
 predictor. Episode numbers, which are optional, come from other airings of the episode (episodes.py).
 
-Categories are predicted only for programmes that have no category. A programme may have only categories that
-the vocabulary table lacks, but the model nearly always lacks them too and could not predict their names.
+Categories are predicted only for programmes that have no category. A programme whose categories are all
+missing in the vocabulary table gets no prediction: the model nearly always lacks these categories, too, so it
+could not predict their names.
 """
 
 import html
@@ -215,7 +216,7 @@ def plan(
         names = _names_of_labels(vocabulary, labels)
         categories[int(title_ids[position])] = TitleCategories(names, FROM_EDITION)
     languages = np.array([guide.languages[title] for title in title_ids], dtype=str)
-    predictions: NamePredictions | None = None  # at the level above, then at the current level
+    predictions: NamePredictions | None = None  # predictions at the level above, then at the current level
     for level in range(vocabulary.levels):
         predictions = model.predict(
             neighbours, languages, vocabulary, level, options.minimum_precision, predictions
@@ -254,7 +255,7 @@ def _look_up_categories(
         if guide.is_placeholder[title]:
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
-        if correction:  # nothing is written if the vocabulary has no name for its categories
+        if correction:  # nothing is added if the vocabulary has no name for these categories
             names = _names_of_labels(vocabulary, correction.categories)
             title_categories[title] = TitleCategories(names, FROM_CORRECTION)
             continue

@@ -6,7 +6,7 @@ home, do not contradict each other: they must have one number per numbering syst
 the same episode. No numbers are copied in two kinds of shows:
 
 - Some of the numbers contain a season, and others do not.
-- All airings with numbers have the same sub-title, because the sub-title is part of the name of the show
+- All airings with numbers have the same sub-title. Then the sub-title is part of the name of the show
   ("Original Sin").
 """
 

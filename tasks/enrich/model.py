@@ -7,7 +7,7 @@ confidence of predictions is fitted to held-out titles, on whose categories the 
 Corrections of users form an external memory as in Kaiser et al. (Learning to remember rare events. ICLR
 2017). A memory slot has the vector of a corrected title as key and the corrected categories as value. A title
 gets the categories of the nearest slot if no voter is nearer. We differ: the title must also be an edition of
-the same show as the slot; docs/log has figures of alternatives.
+the same show as the slot; docs/log compares alternatives.
 
 torch (200 MB) is imported only after the guide was read, when the memory for reading is free again.
 """
@@ -73,11 +73,11 @@ class CategoryModel:
                 "the champion model was made by an older version and has no votes on held-out titles; "
                 "run `guidespace nightly --feed …` again"
             )
-        self.votes: Votes = votes  # on held-out titles, to which the confidence is fitted
+        self.votes: Votes = votes  # votes on held-out titles, to which the confidence is fitted
         self.channel_votes = read_votes(folder, CHANNEL_VOTES)  # None for models of older versions
         self.spellings = read_spellings(folder)  # most frequent spelling of each label in guides
         lexicon = json.loads((folder / "lexicon.json").read_text(encoding="utf-8"))
-        self.max_descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # per title
+        self.max_descriptions = int(lexicon.get("sentences", {}).get("descriptions", 0))  # maximum per title
         table = pq.read_table(folder / "titles.parquet", columns=columns + rare_columns, use_threads=False)
         with safe_open(folder / "rows.safetensors", "numpy") as rows:
             vector_parts = {"rows", "slots"} & {*rows.keys()}
@@ -160,31 +160,31 @@ class CategoryModel:
         rows: np.ndarray,
         new_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
-        new_dense: Callable[[], np.ndarray],
+        compute_features: Callable[[], np.ndarray],
     ) -> EmbeddedTitles:
         """Embeds titles: reads the vectors of titles of the model, and encodes new titles.
 
         Args:
             rows: Row number of each title in the model, or -1 for a new title.
             new_titles, contexts: Text and context tokens of the new titles.
-            new_dense: Function that returns the sentence features of ``new_titles``.
+            compute_features: Function that returns the sentence features of ``new_titles``.
         """
         vectors, is_new = np.zeros((len(rows), self.dim), dtype=np.float32), rows < 0
         vectors[~is_new] = self.vectors(rows[~is_new])
         linear = self.linear
         support = np.zeros((len(rows), len(linear.label_names)), dtype=np.float32) if linear else None
         if new_titles:
-            dense = new_dense()
-            vectors[is_new] = self.encoder.embed_with_context(new_titles, contexts, dense)[1]
+            features = compute_features()
+            vectors[is_new] = self.encoder.embed_with_context(new_titles, contexts, features)[1]
             if linear and support is not None:
-                support[is_new] = self._support(linear, new_titles, contexts, dense)
+                support[is_new] = self._support(linear, new_titles, contexts, features)
         on_unlabelled_channels = np.zeros(len(rows), dtype=bool)
         on_unlabelled_channels[is_new] = list(map(self._is_on_unlabelled_channels, contexts))
         if linear and support is not None and (~is_new).any():
             inputs = self._inputs.take(rows[~is_new])
             raw_titles, stored_contexts = (inputs[name].to_pylist() for name in ("raw_title", "context"))
-            dense = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
-            support[~is_new] = self._support(linear, raw_titles, stored_contexts, dense)
+            features = np.asarray(open_array(self.folder, "dense")[rows[~is_new]], dtype=np.float32)
+            support[~is_new] = self._support(linear, raw_titles, stored_contexts, features)
             on_unlabelled_channels[~is_new] = list(map(self._is_on_unlabelled_channels, stored_contexts))
         return EmbeddedTitles(vectors, support, on_unlabelled_channels)
 
@@ -200,11 +200,11 @@ class CategoryModel:
         return channel_ids(tokens)
 
     def _support(
-        self, part: LinearPart, titles: Sequence[str], contexts: Sequence[Sequence[str]], dense: np.ndarray
+        self, part: LinearPart, titles: Sequence[str], contexts: Sequence[Sequence[str]], features: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
         """Computes the support of each label from text, context tokens and sentence features of titles."""
         lookup = self.encoder.look_up(titles, contexts)
-        return support_of(part.margins(lookup.tokens, lookup.kinds, dense))
+        return support_of(part.margins(lookup.tokens, lookup.kinds, features))
 
     @cached_property
     def _inputs(self) -> pa.Table:
@@ -219,7 +219,7 @@ class CategoryModel:
         k = self.votes.neighbours.shape[1]
         ids, cosines = self.voters_index.nearest(queries.vectors, k + (exclude is not None))
         ids = np.append(self.voters, -1)[ids]
-        if exclude is not None:  # drops the excluded title, or the last neighbour if it is not among them
+        if exclude is not None:  # drops the excluded title or, if it is no neighbour, the last neighbour
             columns = np.argsort(ids == exclude[:, None], axis=1, kind="stable")[:, :k]
             ids, cosines = np.take_along_axis(ids, columns, 1), np.take_along_axis(cosines, columns, 1)
         return VotingNeighbours(ids, cosines, queries.support, queries.on_unlabelled_channels)
@@ -260,7 +260,7 @@ class CategoryModel:
     ) -> NamePredictor:
         """Creates the predictor of names at one level of a vocabulary, calibrated on held-out titles.
 
-        With ``predictions_above``, predictions at the level above, a name must be below the name there.
+        ``predictions_above`` are the predictions at the level above; a name must lie below the name there.
         """
         true_labels = self._true_labels
         label_names = self.linear.label_names if self.linear else ()
@@ -292,8 +292,8 @@ class CategoryModel:
     ) -> NamePredictions:
         """Predicts a name for each title, and selects the names that reach the minimum precision.
 
-        The names are those of a vocabulary at ``level``. A name is selected only if it is below the name that
-        is selected for the title at the level above (``predictions_above``).
+        The names are the names of a vocabulary at ``level``. A name is selected only if it is below the name
+        that is selected for the title at the level above (``predictions_above``).
         """
         is_allowed = predictions_above and allowed_below(vocabulary, predictions_above.selected_names)
         name_predictor = self.name_predictor(vocabulary, level, predictions_above)

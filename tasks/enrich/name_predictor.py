@@ -1,4 +1,4 @@
-"""Predicts names of a vocabulary, and calibrates the confidence of predictions on held-out titles."""
+"""Predicts category names of a vocabulary (vocabulary.py), with confidence calibrated on held-out titles."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +31,8 @@ class VotingNeighbours(NamedTuple):
 
     ids: np.ndarray  # int64 (titles, k), row numbers of voters in the model; -1: no voter
     cosines: np.ndarray  # float32 (titles, k), cosine similarities
-    support: np.ndarray | None = None  # as in EmbeddedTitles
-    on_unlabelled_channels: np.ndarray | None = None  # as in EmbeddedTitles; None: False for all titles
+    support: np.ndarray | None = None  # support of each label, float32 (titles, labels)
+    on_unlabelled_channels: np.ndarray | None = None  # bool (titles,); None: False for all titles
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class NamePredictions:
         confidence: Probability that the name of each title is correct.
         is_selected: Whether the name of each title reaches the requested precision and is added to the guide.
         held_out: Precision and coverage on held-out titles (tasks/scoring/confidence.py), or the reason why
-            they cannot be computed. The key "channels" contains both for titles of held-out channels.
+            they cannot be computed. The key "channels" contains the figures for titles of held-out channels.
         held_out_names: Names that would be added to held-out titles, or "": one list for the titles of
             held-out shows, and one for the titles of held-out channels.
     """
@@ -198,7 +198,7 @@ class NamePredictor:
 
     Attributes:
         candidates: Candidate names.
-        held_out_shows: Calibrations for most titles.
+        held_out_shows: Calibrations for titles on channels with labelled titles.
         held_out_channels: Calibrations for titles on channels without labelled titles. It is the same object
             as ``held_out_shows`` if too few titles are held out, or if the model is of an older version.
     """

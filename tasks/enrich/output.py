@@ -66,7 +66,7 @@ def genres_file(out: str) -> Path:
 
 
 def check_output(out: str, options: EnrichOptions | None = None) -> None:
-    """Checks, before a guide is read, that its output path can be written.
+    """Checks, before a guide is read, that the output path can be written.
 
     Raises:
         EnrichError: The path is a folder, its parent folder is missing, or the output is standard output

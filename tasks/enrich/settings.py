@@ -80,7 +80,7 @@ def make_players(names: Collection[str]) -> tuple[Player, ...]:
 def set_precision(options: EnrichOptions, values: Sequence[str]) -> EnrichOptions:
     """Returns options with the minimum precisions that the values of ``--min-precision`` set.
 
-    A value such as "0.95" sets the precision of categories, "film=0.99" that of a kind of programme.
+    A value such as "0.95" sets the precision of categories, "film=0.99" the precision of a kind of programme.
 
     Raises:
         EnrichError: A kind is unknown, or a precision is not a number above 0 and at most 1.

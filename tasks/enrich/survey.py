@@ -4,7 +4,7 @@ It writes the files of a Guide that the queries of storage/catalogue need: chann
 descriptions.parquet (only of programmes that lack a category), and programmes.parquet, in the order of the
 guide. programmes.parquet has additional columns: ``place`` is the offset in the guide at which a category is
 inserted (-1: no category is inserted), and ``indent`` is the white space to insert before the category.
-``number_place`` and ``number_indent`` are their counterparts for an episode number.
+``number_place`` and ``number_indent`` are the offset and the white space for an episode number.
 """
 
 import re

@@ -24,7 +24,8 @@ def fill(
 ) -> list[EnrichedCopy]:
     """Reads feeds into the catalogue and writes an enriched copy of each feed to the folder ``enriched``.
 
-    Each feed is downloaded once, and only if it has changed. If a feed fails, the others are still enriched.
+    Each feed is downloaded once, and only if it has changed. If a feed fails, the other feeds are still
+    enriched.
 
     Args:
         home: Folder of the home.

@@ -37,10 +37,10 @@ def fit_and_score_baselines(
 
     def read(rows: np.ndarray) -> TitleInputs:
         corpus_files, selected_titles = open_corpus(workspace.folder(corpus)), table.take(rows)
-        dense = dense_inputs(corpus_files.sentences, corpus_files.descriptions, scored_rows[rows])
+        sentence_features = dense_inputs(corpus_files.sentences, corpus_files.descriptions, scored_rows[rows])
         has_context = "title_context" not in reasons
         contexts = join_contexts(selected_titles["context"].to_pylist()) if has_context else ()
-        return TitleInputs(selected_titles["raw_title"].to_pylist(), dense, contexts)
+        return TitleInputs(selected_titles["raw_title"].to_pylist(), sentence_features, contexts)
 
     sets = draw_held_out(titles, reasons, settings)
     return (yield from run_baselines(titles, read, settings.baselines, sets))

@@ -117,7 +117,7 @@ def evaluate(
         pq.write_table(pa.table(confidence_columns), draft.folder / "confidence.parquet")
         draft.counts |= {"queries": len(scores.rows["title_id"]), "clusters": int(str(agreement["count"]))}
         draft.details["k"] = settings.k  # the gate evaluates the champion with the same k
-        draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")  # of the scored vectors
+        draft.details["checkpoint"] = workspace.details(vectors).get("checkpoint")
     return draft.artifact
 
 

@@ -38,8 +38,8 @@ def measure_unseen_words(
     Returns:
         The section "unseen_words" of scores.json: the shares of titles with unseen words and of unseen words,
         in total and by language; k-NN scores by held-out set, with and without augmentation; and
-        ``distance``, the mean cosine distance of a title from the other titles with the same first word, with
-        the additional key ``known`` for titles without unseen words.
+        ``distance``, the mean cosine distance of a title from the other titles with the same first word: with
+        and without augmentation, and under the key ``known`` for titles without unseen words.
     """
     is_held_out = np.isin(titles.split, [*PROTOCOLS])
     language_names = np.array([language or "unknown" for language in languages])

@@ -29,7 +29,7 @@ class ProgrammeBatch:
 
 
 class Reader(Protocol):
-    """Parser of a guide format: a module or an object with these functions. readers.py lists the parsers."""
+    """Parser of a guide format: a module or object with ``matches`` and ``read``. readers.py lists them."""
 
     def matches(self, head: bytes) -> bool:
         """Returns whether a feed that begins with the bytes ``head`` has this format."""

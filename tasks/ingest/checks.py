@@ -19,8 +19,8 @@ _TABLE_COLUMNS = (
 )
 WEEK = 7  # days
 MIN_DAYS = 3  # a day is compared only if the feed has at least this number of days in the week before
-# A day is anomalous if the ratio of its value to the mean of the days before is below MIN_RATIOS, or if the
-# ratio is above MAX_RATIOS and the value exceeds 5 % of the programmes of the day.
+# A count or share of a day is anomalous if its ratio to the mean of the days before is below MIN_RATIOS, or
+# if the ratio is above MAX_RATIOS and the count exceeds 5 % of the programmes of the day.
 MIN_RATIOS = {"programmes": 0.5, "channels": 0.7, "category_share": 0.7}
 MAX_RATIOS = {"gaps": 3.0, "overlaps": 3.0}
 
@@ -77,16 +77,16 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
             anomalies[day["source"], day["day"]] += _find_day_anomalies(day, previous_days)
     texts = ["; ".join(anomalies.get((day["source"], day["day"]), ())) for day in days]
     rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
-    reading_rows, lines = [], []
+    rows_of_readings, lines = [], []
     for status in statuses:
         failure_texts = ["not read: " + status.failure] if status.failure else []
         if text := "; ".join([*status.anomalies, *failure_texts]):
             row = {"source": status.source, "day": "reading", "programmes": status.programmes}
-            reading_rows.append(dict.fromkeys(_TABLE_COLUMNS) | row | {"anomalies": text})
+            rows_of_readings.append(dict.fromkeys(_TABLE_COLUMNS) | row | {"anomalies": text})
             lines.append(f"{Path(status.source).name}: {text}")
     for (source, day), texts in sorted(anomalies.items()):
         lines += [f"{Path(source).name} {day}: {text}" for text in texts]
-    return GuideCheck(days=rows, readings=reading_rows, anomalies=lines)
+    return GuideCheck(days=rows, readings=rows_of_readings, anomalies=lines)
 
 
 def _find_day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -3,7 +3,7 @@
 A key ``@name`` is an attribute of the programme or channel, and a key ``name`` is the list of its child
 elements with this name. A child that has only text is a string. Any other child is an object of attributes
 (``@…``), text (``#text``) and children. Texts are not cleaned. If a column contains the text of an element,
-the object of the element has no ``#text``. The order of these objects is that of the texts in the column.
+the object of the element has no ``#text``. These objects are in the order of the texts in the column.
 """
 
 import json

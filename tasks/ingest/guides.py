@@ -45,8 +45,8 @@ def find_guides(file_feed: Feed, size_cap_bytes: int) -> Guides:
     """Lists the TV guides in a file; each guide in a zip archive becomes a feed.
 
     An unreadable member with the suffix of a guide counts as a guide, so that the error is reported when it
-    is read. If a zip contains only one guide, the source (name) of the guide is that of the zip, so that
-    adding a readme to the zip does not change the source.
+    is read. If a zip contains only one guide, the source (name) of the guide is the source of the zip, so
+    that adding a readme to the zip does not change the source.
 
     Args:
         file_feed: Feed that describes the file, without a member.

@@ -20,7 +20,7 @@ from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.xmltv.times import parse_time
 
-MAX_LINE_BYTES = 4 << 20
+MAX_LINE_BYTES = 4 << 20  # longer lines are rejected
 # Key of a list -> column of RawColumns with an XMLTV attribute of each list element. JSON lines lack this
 # attribute, so that it is null.
 _ATTRIBUTES_OF_LISTS = {"categories": "category_languages", "episode_numbers": "episode_systems"}

@@ -14,7 +14,7 @@ class FeedResult:
 
     Attributes:
         source: Name of the feed.
-        counts: Counts of programmes; those of the last import if the feed is unchanged.
+        counts: Counts of programmes; if the feed is unchanged, the counts of its last import.
         reasons: Number of rejected elements by reason.
         unchanged: Whether the feed was skipped, because its content has not changed since the last import.
         anomalies: Warnings about the content.

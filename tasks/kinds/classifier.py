@@ -28,12 +28,12 @@ FOLDS = 4  # folds of franchises
 MAX_TRAINING = 100_000  # maximum number of training titles; a larger number is sampled
 MIN_EXAMPLES = 20  # a kind with fewer training titles is not predicted
 SOURCE_EXAMPLES = 50  # minimum number of titles of a kind in a feed for a threshold of this feed
-MIN_PROBABILITY = 0.8  # of each predicted kind; the requested precision is only reached on average
+MIN_PROBABILITY = 0.8  # minimum for a predicted kind, because the requested precision is only an average
 # Probability that the precision is lower than requested. With .05, nothing was predicted in guides with about
 # 100 titles of a kind. With .25, the mean precision of each kind except "other" (.944) exceeded the requested
 # precision.
 RISK = 0.25
-SOURCE_RISK = 0.5  # of the thresholds of single feeds; few feeds have enough titles for a lower risk
+SOURCE_RISK = 0.5  # RISK for thresholds of single feeds; few feeds have enough titles for a lower risk
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Validation:
         probabilities: Probability that a title with this margin has the kind (isotonic regression).
         bounds: Lower bound of the precision among the titles with at least this margin; 0 if the label is
             unknown.
-        source_bounds: The same bound among the titles of the same feed, with SOURCE_RISK.
+        source_bounds: Lower bound of the precision among the titles of the title's feed with at least this
+            margin, with SOURCE_RISK.
         sources: Feed of each title, as an index into ``KindClassifier.sources``.
     """
 
@@ -167,8 +168,10 @@ class KindClassifier:
                     bounds = validation.source_bounds[examples, column]
                     margins_of_kind = validation.margins[examples, column]
                     source_threshold = _lowest_threshold(margins_of_kind, bounds, precision[kind])
-                    rows = source_ids == source
-                    thresholds[rows, column] = np.maximum(thresholds[rows, column], source_threshold)
+                    is_source = source_ids == source
+                    thresholds[is_source, column] = np.maximum(
+                        thresholds[is_source, column], source_threshold
+                    )
         return (margins >= thresholds) & (probabilities >= MIN_PROBABILITY), probabilities
 
 

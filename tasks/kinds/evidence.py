@@ -13,8 +13,7 @@ feed. For example, a feed has the categories "Movie" and "News and Documentaries
 titles with the second category are not films.
 
 Training uses fewer labels (``GuideEvidence.training_labels``), because many guides state only one of several
-kinds: a talk show of a news channel may also be news, and a sitcom of a children's channel may also be for
-children.
+kinds. For example, a programme of a news channel that is marked only as a talk show may also be news.
 """
 
 from collections import defaultdict
@@ -30,7 +29,7 @@ from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, Kind, combine
 from tasks.kinds.names import is_animation, kinds_of_categories
 
-MIN_EXPECTED_FILMS = 5  # films among the titles of a category if films were independent of the category
+MIN_EXPECTED_FILMS = 5  # minimum number of films in a category if films were independent of categories
 MAX_FILM_SHARE = 0.02  # maximum share of films among the titles of a category that "never" occurs with films
 FILM_MINUTES = 70  # minimum duration in minutes of programmes that may be films
 TOPICS: tuple[Kind, ...] = ("news", "sport", "children")  # kinds to which channels are devoted
@@ -50,7 +49,7 @@ class Evidence:
     Attributes:
         shares: Share of airings whose categories state the kind, among the airings with categories.
         numbered_shares: Share of airings that have an episode number.
-        is_animation: Whether an airing has a category for animation.
+        is_animation: Whether an airing of the title has a category for animation.
         is_never_film: Whether the title has a category that never occurs with films (``_find_never_films``).
     """
 
@@ -78,7 +77,7 @@ class Evidence:
         labels = np.where(stated, 1, np.where(is_example[:, None] & ~is_stated_once, 0, -1))
         labels[(labels[:, _FILM] < 0) & self.is_never_film & ~is_stated_once[:, _FILM], _FILM] = 0
         labels[self.is_animation & (labels[:, _CHILDREN] == 0), _CHILDREN] = -1
-        # A title with episode numbers is a series without a prediction (decisions.py).
+        # A title with episode numbers counts as a series without a prediction (decisions.py).
         labels[self.is_numbered & ~stated[:, _SERIES], _SERIES] = -1
         is_subject = np.isin(KINDS, ("news", "sport", "music"))  # "Movies, Sports" is a film about sport
         labels[np.ix_(stated[:, _FILM], is_subject)] = -1
@@ -121,7 +120,7 @@ def _find_never_films(
     sources = structure["source"].to_numpy(zero_copy_only=False)
     minutes = structure["minutes"].to_numpy()
     film_share = {source: is_film[sources == source].mean() for source in np.unique(sources)}
-    titles_with: defaultdict[tuple[str, str], set[int]] = defaultdict(set)  # by feed and category
+    titles_with: defaultdict[tuple[str, str], set[int]] = defaultdict(set)  # titles by feed and category
     for title, texts in zip(categories["title_id"].to_pylist(), categories["categories"].to_pylist()):
         for text in texts if len(texts) <= MAX_CATEGORIES else ():
             titles_with[sources[title], text].add(title)
@@ -154,10 +153,10 @@ class GuideEvidence:
     def training_labels(self) -> Int[np.ndarray, "titles kinds"]:
         """Returns the labels of ``Evidence.labels``, with -1 for labels that are often wrong.
 
-        On a channel that is devoted to news, sport or children (TOPIC_SHARE), titles that are marked only as
-        something else may have this kind, too, unless they are films on a news or sport channel. A "series"
-        that is as long as a film and has neither episode numbers nor sub-titles may be a film: streaming
-        guides mark such films as series.
+        On a channel that is devoted to news, sport or children (TOPIC_SHARE), titles that are marked only
+        with other kinds may have the kind of the channel, too, unless they are films on a news or sport
+        channel. A "series" that is as long as a film and has neither episode numbers nor sub-titles may be a
+        film: streaming guides mark such films as series.
         """
         labels, shares = self.evidence.labels(), self.evidence.shares
         channel_ids = self.structure["channel"].combine_chunks().dictionary_encode().indices.to_numpy()

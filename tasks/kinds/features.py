@@ -22,8 +22,8 @@ DIRECTIONS = 64  # number of principal directions of sentence vectors that are u
 BITS = 11  # words, channel names and n-grams of channel names are hashed to 2^BITS features each
 _DURATION_BOUNDS = [4, 8, 12, 18, 25, 35, 50, 65, 78, 88, 100, 115, 135, 170, 240, 1200]  # minutes
 _WORD, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W\d_]{2,}")
-# Scales of the groups of features, chosen on real guides. CHANNEL_SCALES are those of the names of channels
-# and of their n-grams.
+# Factors by which the groups of features are multiplied, chosen on real guides. CHANNEL_SCALES has the
+# factors of channel names and of n-grams of channel names.
 _SENTENCE_SCALE, _NUMBER_SCALE, WORD_SCALE = 4.0, 0.3, 0.5
 CHANNEL_SCALES = np.repeat(np.array([1, 0.4], dtype=np.float32), 1 << BITS)[:, None]
 _PRIOR_TITLES = 3  # number of average titles that smooth the mean features of a channel
@@ -32,11 +32,11 @@ _PRIOR_TITLES = 3  # number of average titles that smooth the mean features of a
 class Inputs(NamedTuple):
     """Features of titles and of their channels.
 
-    A weight matrix has one row per dense feature, word id and channel feature id, in this order, and a last
-    row with the intercepts.
+    A weight matrix has one row per feature in ``dense``, word id and channel feature id, in this order, and a
+    last row with the intercepts.
     """
 
-    dense: Float32[np.ndarray, "titles features"]
+    dense: Float32[np.ndarray, "titles features"]  # projected sentence vectors, numbers, means over channels
     words: Ragged  # word ids of each title, below 2^BITS
     channels: Ragged  # feature ids of each channel, below 2^(BITS + 1): hash of its name, n-grams of its name
     channel_of: Int[np.ndarray, " titles"]  # channel of each title, as a row number of ``channels``
@@ -47,11 +47,11 @@ class Inputs(NamedTuple):
 
     def margins(self, weights: Float32[np.ndarray, "weights kinds"]) -> Float32[np.ndarray, "titles kinds"]:
         """Computes the margins x · w + b of all titles and kinds."""
-        dense = self.dense.shape[1]
-        word_weights, channel_weights = np.split(weights[dense:-1], [1 << BITS])
+        dense_count = self.dense.shape[1]
+        word_weights, channel_weights = np.split(weights[dense_count:-1], [1 << BITS])
         word_margins = WORD_SCALE * _sum_weights(self.words, word_weights)
         channel_margins = _sum_weights(self.channels, channel_weights * CHANNEL_SCALES)[self.channel_of]
-        return self.dense @ weights[:dense] + word_margins + weights[-1] + channel_margins
+        return self.dense @ weights[:dense_count] + word_margins + weights[-1] + channel_margins
 
 
 def _sum_weights(ids: Ragged, weights: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ class Scaling:
 
     @staticmethod
     def fit(structure: pa.Table, sentences: np.ndarray) -> "Scaling":
-        """Computes the scaling from the titles of a corpus. The arguments are those of ``inputs``."""
+        """Computes the scaling from the titles of a corpus; the arguments are described in ``inputs``."""
         numbers, vectors = _numeric_features(structure), np.asarray(sentences, dtype=np.float32)
         directions = np.linalg.eigh(vectors.T @ vectors)[1][:, ::-1][:, :DIRECTIONS]
         deviation = numbers.std(axis=0) + 1e-6

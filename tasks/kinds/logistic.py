@@ -134,5 +134,5 @@ def _search_direction(
 
 
 def _dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Computes the dot product of column i of both matrices, for each i: (columns,)."""
+    """Computes the dot product of each column of ``left`` with the same column of ``right``: (columns,)."""
     return np.einsum("ij,ij->j", left, right)

@@ -32,7 +32,7 @@ class KindModel:
     """Classifier of kinds and the kinds of all shows of a home, for use with any guide."""
 
     classifier: KindClassifier | None = None  # None: nothing is predicted
-    home_kinds: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # by show key
+    home_kinds: Mapping[str, tuple[KindPrediction, ...]] = field(default_factory=dict)  # kinds by show key
     sentences: Mapping[str, Any] = field(default_factory=dict)  # description of the sentence encoder
     precision: Mapping[Kind, float] = field(default_factory=lambda: PRECISION)  # minimum, by kind
 

@@ -53,13 +53,14 @@ def score_kind(margins: np.ndarray, labels: np.ndarray, predicted: np.ndarray) -
         ``n``, the number of labelled titles; ``titles``, the number of titles of the kind;
         ``average_precision``, ``precision`` and ``recall``. A score that is undefined is None.
     """
-    rows = labels >= 0
-    margins, is_kind, is_predicted = margins[rows], labels[rows] == 1, predicted[rows]
+    is_labelled = labels >= 0
+    margins, is_kind = margins[is_labelled], labels[is_labelled] == 1
+    is_predicted = predicted[is_labelled]
     order = np.argsort(-margins, kind="stable")
     precisions = np.cumsum(is_kind[order]) / np.arange(1, len(order) + 1)
     count = int(is_kind.sum())
     return {
-        "n": int(rows.sum()),
+        "n": int(is_labelled.sum()),
         "titles": count,
         "average_precision": float(precisions[is_kind[order]].mean()) if count else None,
         "precision": float(is_kind[is_predicted].mean()) if is_predicted.any() else None,

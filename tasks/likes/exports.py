@@ -3,7 +3,7 @@
 Trakt: the archive of https://trakt.tv/settings/data or one of its files. Rows have the format of the API
 (https://trakt.docs.apiary.io, sync/history, sync/ratings, sync/watched). A row has ``watched_at``, or
 ``rated_at`` and ``rating`` (1 to 10); and ``movie``, or ``show`` and ``episode``. A row of the file
-watched-shows has ``seasons`` with ``episodes`` instead of ``episode``. Other rows, such as those of a
+watched-shows has ``seasons`` with ``episodes`` instead of ``episode``. Other rows, such as rows of a
 watchlist, a collection or the playback progress, are ignored.
 
 Plex: JSON of the server's API (https://developer.plex.tv/pms), /library/sections/ID/all or

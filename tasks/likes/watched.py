@@ -29,7 +29,7 @@ class MediaItem:
         title: Title of the film or the series.
         sub_title: Title of the episode.
         season, episode: Numbers of season and episode from 1 (season 0: specials); None if unknown.
-        plays: How often the item was played to the end, or whether it was.
+        plays: Number of times that the item was played to the end, or whether it was played to the end.
         share: Position at which playing stopped, as a share of the running time.
         played_at: Time at which the item was watched or rated: ISO text or POSIX seconds.
         rating: Rating from 1 to 10; None if the item is not rated.

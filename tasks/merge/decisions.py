@@ -1,9 +1,9 @@
-"""Reads and writes the table ``channels.csv``, in which a user confirms or rejects similar channels.
+"""Reads and writes ``channels.csv``, the table in which a user confirms or rejects similar channels.
 
 The columns are ``id`` and ``name`` of a channel of the merged guide; ``feed``, ``channel`` and
-``channel_name`` of a similar channel in a feed; ``shift_hours``, which is added to the times of its
-programmes; ``similarity`` of the names; and ``use``, which is empty until the user writes ``yes`` or ``no``.
-Each merge keeps the rows that the user has answered, and replaces all other rows.
+``channel_name`` of a similar channel in a feed; ``shift_hours``, the number of hours that are added to the
+times of the feed; ``similarity`` of the names; and ``use``, which is empty until the user writes ``yes`` or
+``no``. Each merge keeps the rows that the user has answered, and replaces all other rows.
 """
 
 import csv

@@ -2,7 +2,7 @@
 
 The bytes of a programme are copied, except for the id of a renamed channel, changed times, and times in a
 format that some players misread. (Tvheadend reads a time without an offset as local time.) Elements that are
-not well-formed are repaired as in the stage ingest.
+not well-formed are repaired by the function of the stage ingest.
 """
 
 import datetime
@@ -24,7 +24,7 @@ _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _PORTABLE_TIME = re.compile(rb"\d{14} [+-]\d{4}")
 _PLACEHOLDERS = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
 _INVALID_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CACHE_SIZE = 1 << 16  # a cache helps because most programmes share times with those of other channels
+_CACHE_SIZE = 1 << 16  # a cache helps because most programmes share times with other programmes
 _EPOCH = datetime.datetime(1970, 1, 1)
 _PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
 
@@ -108,7 +108,7 @@ def _is_well_formed(content: bytes) -> bool:
 
 
 def make_channel_element(channel: Channel, id_: str, names: Sequence[str]) -> bytes:
-    """Returns the XML element of a channel with the id ``id_``, and with ``names`` before its other names."""
+    """Returns the XML element of a channel with the id ``id_``, and ``names`` before the feed's names."""
     element = etree.fromstring(channel.xml) if channel.xml else etree.Element("channel")
     element.set("id", id_)
     new_names = [name for name in names if name not in channel.names]

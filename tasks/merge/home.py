@@ -42,12 +42,12 @@ def merge_copies(
     out: str = "",
     options: EnrichOptions = DEFAULT_OPTIONS,
 ) -> MergedGuide:
-    """Merges the enriched copies of feeds into one guide, and replaces the previous guide if it differs.
+    """Merges the enriched copies of feeds into one guide, and replaces the previous guide if they differ.
 
     Args:
         home: Folder of the home.
         copies: Results of ``CopyWriter.update``; results without a file are ignored.
-        ingest_settings: Settings for reading feeds: the priority of sources and their zones.
+        ingest_settings: Settings for reading feeds: the priority of sources and their time zones.
         settings: Settings of channels, days and overlaps.
         now: Current time with a zone.
         out: File to write, "-" for standard output, or "" for the guide of the home. A table of genres is

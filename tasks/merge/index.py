@@ -1,7 +1,7 @@
 """Reads a feed once, and creates a copy of its bytes on disk and an index of its programmes in memory.
 
-The merged guide contains the bytes of the programmes in the feeds, so that it includes data that GuideSpace
-does not store. Only the index is in memory, 37 bytes per programme.
+The merged guide contains the bytes of the programmes in the feeds, so that the merged guide includes data
+that GuideSpace does not store. Only the index is in memory, 37 bytes per programme.
 """
 
 import os
@@ -33,7 +33,7 @@ ROW_DTYPE = np.dtype(
     [
         ("channel", np.int32),  # index into FeedIndex.ids
         ("start", np.int64),  # microseconds since 1970 UTC
-        ("stop", np.int64),  # microseconds since 1970 UTC; the next start if the stop is missing or invalid
+        ("stop", np.int64),  # microseconds since 1970 UTC; if missing or invalid, the next programme's start
         ("offset", np.int64),  # position of the element in the copy
         ("bytes", np.int32),  # length of the element
         ("title", np.uint32),  # checksum of the normalized title
@@ -53,7 +53,7 @@ class Channel:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names of the channel, by which it is compared."""
+        """Normalized names of the channel, which are compared with the names of other channels."""
         return normalize_names(self.names)
 
 
@@ -70,7 +70,7 @@ class FeedIndex:
     categories: frozenset[str]  # all categories of the feed
     unreadable_count: int  # number of programmes without title, channel, readable start or end tag
     damage: str  # why the feed ends early; "" if it is not damaged
-    row_offsets: np.ndarray = field(repr=False)  # first row of each channel, and the number of rows
+    row_offsets: np.ndarray = field(repr=False)  # index of each channel's first row, and the number of rows
 
     def rows_of(self, channel: str) -> np.ndarray:
         """Returns the rows of the programmes of the channel with the id ``channel``."""

@@ -11,9 +11,9 @@ preferred feed at times when both have programmes. Uncertain matches are propose
 
 MIN_AGREEMENT separates different channels from equal channels on six development guides (US1, ZA1, FR1, NL1,
 NO1, GR1). Of 79 pairs of channels with equal names in two countries, 73 agree on at most .14 of the titles
-(also CNN and Arte, in two languages) and six on at least .24. Five of the six are the same channel (Mezzo
-.25, Rai Uno .34, Asharq News .43, TVE .61, Euronews .72), and Cartoon Network (.24) is not. Of 29,958 random
-pairs with different names, 7 agree on .2 or more.
+(among them CNN and Arte, whose titles are in two languages) and six on at least .24. Five of the six are the
+same channel (Mezzo .25, Rai Uno .34, Asharq News .43, TVE .61, Euronews .72), and Cartoon Network (.24) is
+not. Of 29,958 random pairs with different names, 7 agree on .2 or more.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ from tasks.merge.index import Channel, FeedIndex
 from tasks.merge.names import SimilarNames, normalize, normalize_names, shift_hours_between
 from tasks.merge.playlist import HOUR, PlaylistChannel
 
-MIN_COMMON = 8  # titles are compared only if at least this number of programmes is in the common time
+MIN_COMMON = 8  # minimum number of programmes in the time that both schedules cover, for comparing titles
 MIN_AGREEMENT = 0.2  # minimum share of equal titles at equal times
 SAME_START = HOUR // 6  # maximum difference of starts of compared programmes, in microseconds
 
@@ -43,7 +43,7 @@ class Member:
 
 @dataclass
 class Target:
-    """Channel of the merged guide."""
+    """Channel of the merged guide, with the channels of feeds (members) that provide its programmes."""
 
     id: str
     names: tuple[str, ...]
@@ -52,28 +52,32 @@ class Target:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Normalized names of the channel, which are compared with those of channels of feeds."""
+        """Normalized names of the channel, which are compared with the names of channels of feeds."""
         return normalize_names(self.names)
 
 
 @dataclass(frozen=True)
 class Matching:
-    """Channels of the merged guide, in the order of the playlist or feeds, and proposals for the user."""
+    """Channels of the merged guide (targets), in the order of the playlist or feeds, and proposed matches."""
 
     targets: list[Target]
-    proposals: list[Proposal]  # including the proposals that the user has answered
+    proposals: list[Proposal]  # proposed matches, also those that the user has confirmed or rejected
 
 
 Decisions = Mapping[tuple[str, str, str], Proposal]  # answered proposals by key
 
 
 class _Matcher:
-    """Adds channels of feeds to targets, or collects proposals, according to the answers of the user."""
+    """Matches channels of feeds with channels of the merged guide (targets).
+
+    A certain match, or a match that the user has confirmed in channels.csv, becomes a member of the target.
+    Uncertain matches are collected as proposals, and rejected matches are ignored.
+    """
 
     def __init__(self, feeds: Sequence[FeedIndex], decisions: Decisions) -> None:
         self.feeds, self.decisions = feeds, decisions
         self.proposals: dict[tuple[str, str, str], Proposal] = dict(decisions)
-        self.confirmed_rows: dict[str, list[Proposal]] = defaultdict(list)  # by target id
+        self.confirmed_rows: dict[str, list[Proposal]] = defaultdict(list)  # confirmed proposals by target id
         for row in decisions.values():
             if row.use == YES:
                 self.confirmed_rows[row.id].append(row)
@@ -99,7 +103,7 @@ class _Matcher:
         self.proposals.setdefault(row.key, row)
 
     def add_confirmed_channels_(self, target: Target) -> None:
-        """Adds the channels that the user has confirmed for a target to its members."""
+        """Adds to the members of a target the channels that the user has confirmed for it."""
         for row in self.confirmed_rows[target.id]:
             index = self.feed_indices.get(row.feed, -1)
             if index >= 0 and (channel := self.feeds[index].channels.get(row.channel)):
@@ -108,7 +112,8 @@ class _Matcher:
     def add_channel_(self, target: Target, feed_index: int, channel: Channel) -> None:
         """Adds a channel of a feed to the members of a target.
 
-        If its titles differ from those of the preferred member, the channel is only proposed to the user.
+        If the titles of the channel differ from the titles of the target's first member, the channel is only
+        proposed.
         """
         if self.answer(target, feed_index, channel):  # rejected, or confirmed and already added
             return

@@ -46,7 +46,7 @@ class Report:
     outside_count: int = 0  # programmes before or after the selected days
     unreadable_count: int = 0  # programmes that cannot be read
     unmatched_channels: list[str] = field(default_factory=list)  # channels of the playlist without programmes
-    open_proposals: int = 0  # rows of the table that wait for an answer
+    open_proposals: int = 0  # number of rows of channels.csv without an answer
     table: str = ""  # path of channels.csv
     warnings: list[str] = field(default_factory=list)  # lines for the user
 
@@ -224,7 +224,7 @@ def _check_not_empty(plan: Plan) -> None:
         for time in (feed_rows["start"][0], feed_rows["start"][-1])
     ]
     if not starts:
-        raise MergeError("the feeds have no programme of these channels; fetch newer feeds")
+        raise MergeError("the feeds have no programme of the selected channels; fetch newer feeds")
     first, last = _format_time(min(starts)), _format_time(max(starts))
     raise MergeError(
         f"no programme begins from {_format_time(begin)} to {_format_time(end)}: the programmes of the feeds "

@@ -15,7 +15,7 @@ MIN_SIMILARITY = 0.8  # minimum similarity of the names of channels that are pro
 MAX_PROPOSALS = 3  # maximum number of proposals per channel
 VARIANT_SIMILARITY = 0.95  # similarity of names that differ only in resolution, country or time shift
 _MAX_CANDIDATES = 8  # maximum number of channels whose names are compared letter by letter
-_MAX_TRIGRAM_CHANNELS = 200  # trigrams in the names of more channels do not select candidates
+_MAX_TRIGRAM_CHANNELS = 200  # trigrams that are in names of more channels are not used
 _TIME_SHIFT = re.compile(r"(?:\+|\bplus)\s*(\d{1,2})\b")
 _COUNTRY = re.compile(r"^\W*[a-z]{2,3}\s*[:|┃\]]\s*")
 _RESOLUTION = re.compile(
@@ -31,7 +31,7 @@ def normalize(name: str) -> str:
 
 
 def normalize_names(names: Iterable[str]) -> frozenset[str]:
-    """Returns the distinct normalized names, without names that have no letters and digits."""
+    """Returns the distinct normalized names, without names that have neither letters nor digits."""
     return frozenset(filter(None, map(normalize, names)))
 
 

@@ -18,7 +18,7 @@ from tasks.merge.errors import MergeError
 
 MAX_BYTES = 64 << 20  # maximum size of a playlist
 HOUR = 3_600_000_000  # microseconds
-_MAX_HOURS = 48.0  # maximum tvg-shift
+_MAX_HOURS = 48.0  # maximum absolute value of tvg-shift
 _ATTRIBUTE = re.compile(r"""([\w-]+)=("[^"]*"|'[^']*'(?=[\s,]|$)|[^\s,"]*)""")
 _EXTINF = "#EXTINF:"
 
@@ -97,7 +97,7 @@ def _parse_attributes(line: str) -> tuple[dict[str, str], str]:
     attributes, end = {}, 0
     for match in _ATTRIBUTE.finditer(line):
         if "," in line[end : match.start()]:
-            break  # in the title: "Channel,Name a=b"
+            break  # the match is in the title: "Channel,Name a=b"
         value = match[2]
         is_quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
         attributes[match[1].lower()] = (value[1:-1] if is_quoted else value).strip()

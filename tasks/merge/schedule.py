@@ -16,7 +16,7 @@ class Slot(NamedTuple):
 
     start: int
     stop: int | None  # None if unknown
-    feed: int  # index of the schedule
+    feed: int  # index of the schedule in the list of merged schedules
     row: int  # row number of the programme in the feed
     clumped: bool = False  # whether it shares its time with other programmes (XMLTV attribute clumpidx)
 
@@ -94,7 +94,7 @@ class _OccupiedTimes:
 
     def largest_gap(self, slot: Slot) -> tuple[int, int | None] | None:
         """Returns (start, stop) of the largest free part of a slot, or None if less than half is free."""
-        index = bisect_right(self.begins, slot.start)  # of the first occupied interval after slot.start
+        index = bisect_right(self.begins, slot.start)  # number of the first interval after slot.start
         begin = max(slot.start, self.ends[index - 1] if index else slot.start)
         next_begin = self.begins[index] if index < len(self.begins) else None
         if slot.stop is None:

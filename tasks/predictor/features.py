@@ -2,8 +2,8 @@
 
 A title has a feature for each of its tokens, whose value is the inverse document frequency (IDF) of the
 token. The features of each group of token kinds (text, n-grams, context) are scaled to unit norm, so that the
-groups have equal weight. The tokens are those of the title encoder, so the linear part needs no vocabulary of
-its own.
+groups have equal weight. The tokens are the tokens of the title encoder, so the linear part needs no
+vocabulary of its own.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def distinct_tokens(tokens: Ragged, token_count: int) -> Ragged:
 def weigh_tokens(
     tokens: Ragged, kinds: Int8[np.ndarray, " rows"], idf: Float32[np.ndarray, " tokens"]
 ) -> tuple[Ragged, Float32[np.ndarray, " entries"]]:
-    """Computes the features of titles.
+    """Computes the token features of titles.
 
     Args:
         tokens: Token ids of each title; ids of len(idf) or more are ignored.
@@ -44,7 +44,7 @@ def weigh_tokens(
 def weigh_distinct(
     tokens: Ragged, kinds: Int8[np.ndarray, " rows"], idf: Float32[np.ndarray, " tokens"]
 ) -> tuple[Ragged, Float32[np.ndarray, " entries"]]:
-    """Computes the features of titles like ``weigh_tokens``, from the result of ``distinct_tokens``."""
+    """Computes the token features of titles like ``weigh_tokens``, from the result of ``distinct_tokens``."""
     tokens = tokens.where(idf[tokens.values] > 0)
     values = idf[tokens.values].astype(np.float32)
     groups = tokens.row_ids * (CONTEXT_GROUP + 1) + GROUP_OF_KIND[kinds[tokens.values]]

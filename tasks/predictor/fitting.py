@@ -1,4 +1,4 @@
-"""Trains the linear part of the predictor on all labelled training titles of a Corpus."""
+"""Trains the linear part of the predictor (a linear SVM per label) on the labelled titles of a Corpus."""
 
 import numpy as np
 
@@ -14,30 +14,31 @@ from tasks.text.words import CONTEXT
 
 DIRECTIONS = 32  # directions of sentence features that separate labels best (tasks/baselines/tfidf.py)
 MAX_DIRECTION_TITLES = 200_000  # maximum number of titles from which the directions are computed
-# Limits per form. With both forms, linear.safetensors has at most 15 MB: 3 bytes per weight, 6 per token.
+# Maximum numbers of stored weights and of tokens per form (title_only, title_context). The two forms take at
+# most 15 MB in linear.safetensors: 3 bytes per weight and 6 bytes per token.
 MAX_WEIGHTS, MAX_TOKENS = 1_250_000, 400_000
 MAX_TRAINING_WEIGHTS = 100_000_000  # maximum number of weights during training (400 MB)
-PASSES = 3  # over the titles; four passes are not better: mean accuracy .599 against .601 on US1 and ZA1
+PASSES = 3  # passes over the training titles; mean accuracy on US1 and ZA1: .601, with four passes .599
 MEMORY_BYTES = 1 << 30  # maximum size of training titles in memory; if larger, they are read from disk
 
 
 def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
-    """Trains the linear part on the labelled training titles of a Corpus.
+    """Trains the linear part of the predictor (a linear SVM per label) on the labelled training titles.
 
     Returns:
         The linear part, and the name of the solver that trained it.
     """
     rows, label_count = corpus.training, len(corpus.label_names)
     labels, kinds = corpus.labels.take(rows), np.asarray(corpus.kinds)
-    dense = dense_inputs(corpus.sentences, corpus.descriptions, rows)
+    sentence_features = dense_inputs(corpus.sentences, corpus.descriptions, rows)
     sample = np.arange(len(rows))
     if len(rows) > MAX_DIRECTION_TITLES:
         sample = np.sort(np.random.default_rng(0).choice(sample, MAX_DIRECTION_TITLES, replace=False))
-    directions = np.zeros((dense.shape[1], 0), dtype=np.float32)
-    if dense.shape[1]:
+    directions = np.zeros((sentence_features.shape[1], 0), dtype=np.float32)
+    if sentence_features.shape[1]:
         targets = labels.take(sample).multi_hot(label_count)
-        directions = label_directions(dense[sample], targets, DIRECTIONS)
-    projected = dense @ directions
+        directions = label_directions(sentence_features[sample], targets, DIRECTIONS)
+    projected = sentence_features @ directions
     # Token ids are sorted by descending frequency, so the most frequent tokens are used.
     token_count = min(len(kinds), MAX_TOKENS, MAX_TRAINING_WEIGHTS // max(label_count, 1))
     tokens, models, solver = distinct_tokens(corpus.tokens.take(rows), token_count), {}, ""
@@ -83,10 +84,12 @@ def _fit_form(
     return _compress(svms, idf, directions, np.bincount(labels.values, minlength=label_count)), solver
 
 
-def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequency: np.ndarray) -> FormModel:
+def _compress(
+    svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, label_counts: np.ndarray
+) -> FormModel:
     """Compresses SVMs: keeps the MAX_WEIGHTS largest weights of tokens, and rounds them to 8 bits.
 
-    ``frequency`` is the number of training titles of each label.
+    ``label_counts`` is the number of training titles of each label.
     """
     weights, magnitudes = svms.weights[: len(idf)], np.abs(svms.weights[: len(idf)])
     scales = (magnitudes.max(axis=0, initial=0) / 127).astype(np.float32)
@@ -101,7 +104,7 @@ def _compress(svms: OnlineSvm, idf: np.ndarray, directions: np.ndarray, frequenc
         scales=scales,
         directions=directions,
         dense_weights=svms.weights[len(idf) :].copy(),
-        intercepts=np.where(frequency > 0, svms.intercepts, -np.inf).astype(np.float32),
+        intercepts=np.where(label_counts > 0, svms.intercepts, -np.inf).astype(np.float32),
     )
 
 

@@ -53,7 +53,7 @@ def corpus_support(
 def support_of_names(
     support: Float[np.ndarray, "titles labels"], name_of_label: Int[np.ndarray, " labels"], name_count: int
 ) -> Float32[np.ndarray, "titles names"]:
-    """Computes the support of names of a vocabulary: the highest support of the labels with this name.
+    """Computes the support of names that stand for one or more labels: the highest support of these labels.
 
     Args:
         support: Support of each label.
@@ -139,15 +139,15 @@ def predict_top(
         The top label of each title, and its score from 0 to 1; -1 and 0 for a title without votes.
     """
     top_labels, scores = np.full(len(neighbours), -1), np.zeros(len(neighbours))
-    frequency = np.bincount(labels.values, minlength=label_count)
+    label_counts = np.bincount(labels.values, minlength=label_count)
     for start in range(0, len(neighbours) if label_count else 0, _CHUNK_TITLES):
         chunk = slice(start, start + _CHUNK_TITLES)
         votes = count_votes(neighbours[chunk], cosines[chunk], labels, label_count)
         if support is None:
-            label_scores, top = votes, vote(neighbours[chunk], cosines[chunk], labels, frequency).top
+            label_scores, top = votes, vote(neighbours[chunk], cosines[chunk], labels, label_counts).top
         else:
             label_scores = score_labels(votes, support[chunk])
-            top = predict_from_scores(label_scores, 2 * label_scores >= 1, frequency).top
+            top = predict_from_scores(label_scores, 2 * label_scores >= 1, label_counts).top
         has_votes = votes.any(axis=1)
         top_labels[chunk] = np.where(has_votes, top, -1)
         scores[chunk] = np.where(has_votes, label_scores[np.arange(len(top)), top], 0)

@@ -26,7 +26,8 @@ from tasks.publish.plots.run_plots import draw_figures, extend_history, write_hi
 from tasks.publish.plots.topics import plot_topics
 from tasks.scoring.confidence import HeldOutPredictions
 
-PREDICTION_COLUMNS = ("score", "correct", "family", "language")  # as in HeldOutPredictions
+# Columns of confidence.parquet, in the order of the fields of HeldOutPredictions.
+PREDICTION_COLUMNS = ("score", "correct", "family", "language")
 
 
 def write_page(
@@ -66,9 +67,9 @@ def write_page(
         )
     descriptions = read_excerpts(guide, variants, len(titles), folder) if settings.descriptions else ()
     map_titles = read_map_titles(folder_of(inputs.layout), folder_of(inputs.nearest), settings.neighbours)
-    facts = make_facts(titles, score_document)
+    header_figures = make_facts(titles, score_document)
     clustering = folder_of(inputs.clustering)
-    content = make_content(titles, map_titles, clustering, facts, settings, times, descriptions)
+    content = make_content(titles, map_titles, clustering, header_figures, settings, times, descriptions)
     figures = draw_figures(
         corpus_files,
         titles,

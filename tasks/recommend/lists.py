@@ -23,7 +23,7 @@ import numpy as np
 
 from tasks.recommend.likes import Reason
 
-TRADE_OFF = 0.35
+TRADE_OFF = 0.35  # weight of the likes that a list does not cover yet, relative to the scores
 POOL = 200  # number of titles with the highest scores from which a list is chosen
 VIEWER_BATCH = 1_024  # number of viewers whose scores are computed at once
 

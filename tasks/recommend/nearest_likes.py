@@ -107,7 +107,7 @@ class FittedNearestLikes:
         return dataclasses.replace(self, likes=self.likes.replace_all(viewer, titles, values))
 
     def _select_largest(self, near_values: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """Returns those of ``indices`` with the ``settings.nearest`` largest values above 0, descending."""
+        """Returns the ``settings.nearest`` indices with the largest values above 0, in descending order."""
         sorted_indices = indices[np.argsort(-near_values[indices], kind="stable")][: self.settings.nearest]
         return sorted_indices[near_values[sorted_indices] > 0]
 

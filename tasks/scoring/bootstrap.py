@@ -61,9 +61,9 @@ def resample_mean(
     groups: Int[np.ndarray, " queries"],
     counts: Float[np.ndarray, "resamples groups"],
 ) -> Float[np.ndarray, " resamples"]:
-    """Computes the mean of ``values`` in each resample. In a paired bootstrap, values are differences.
+    """Computes the mean of ``values`` in each resample. Values may be differences (paired bootstrap).
 
-    ``groups`` and ``counts`` are arguments of ``intervals``.
+    ``groups`` is the group of each query, and ``counts`` is how often each resample contains each group.
     """
     counts64 = counts.astype(np.float64)
     sums, sizes = (np.bincount(groups, weights, minlength=counts.shape[1]) for weights in (values, None))

@@ -1,6 +1,6 @@
-"""Finds the nearest training titles of held-out titles on other channels.
+"""Finds, for held-out titles, the nearest training titles that air on other channels.
 
-In real guides, categories are often missing for all programmes of a channel. The votes simulate this: a
+In real guides, categories are often missing for all programmes of a channel. This vote simulates the case: a
 query (held-out title) has no channel tokens, and titles that share a channel with the query do not vote.
 """
 
@@ -24,7 +24,7 @@ MAX_HELD_OUT = 2_000  # maximum number of held-out titles; a larger number is sa
 
 
 def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, vectors: np.ndarray) -> Votes:
-    """Finds the nearest training titles on other channels, for a sample of the held-out titles with channels.
+    """Finds the nearest training titles on other channels, for a sample of held-out titles with channels.
 
     Args:
         corpus: All titles.
@@ -42,14 +42,15 @@ def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, v
     rows = table.select(["raw_title", "context"]).take(queries)
     raw_titles, contexts = (column.to_pylist() for column in rows.columns)
     contexts = [[token for token in tokens if not token.startswith("channel:")] for tokens in contexts]
-    dense = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
+    features = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
     tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
     tokens = tokens.where(kinds[tokens.values] != CHANNEL)
-    query_vectors = encoder.embed_with_context(raw_titles, contexts, dense if dense.size else None, tokens)[1]
+    text_features = features if features.size else None
+    query_vectors = encoder.embed_with_context(raw_titles, contexts, text_features, tokens)[1]
     ids, cosines = top_neighbours(query_vectors, np.ascontiguousarray(vectors[training]), CANDIDATES)
     ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
     ids, cosines = _select_voters(queries, ids, cosines, _channel_ids(channels))
-    return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, dense)))
+    return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, features)))
 
 
 def _channel_ids(channels: pa.ListArray) -> Ragged:

@@ -65,7 +65,7 @@ def held_out_votes(
 class Calibration:
     """Increasing, piecewise linear function that maps the score of a title's top label to its confidence."""
 
-    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles to which it was fitted
+    fit_scores: Float[np.ndarray, " titles"]  # scores of the held-out titles to which the function is fitted
     correct: Bool[np.ndarray, " titles"]  # whether the top labels of these titles are correct
     scores: Float[np.ndarray, " knots"]  # scores of the knots of the function, ascending
     probabilities: Float[np.ndarray, " knots"]  # confidence at each knot
@@ -143,8 +143,8 @@ class Calibrations:
         """Marks the titles whose top label is accepted, so that each group reaches the minimum precision."""
         is_selected = scores >= self.overall.score_threshold(minimum_precision)
         for name, calibration in self.by_group.items():
-            rows = groups == name
-            is_selected[rows] = scores[rows] >= calibration.score_threshold(minimum_precision)
+            is_in_group = groups == name
+            is_selected[is_in_group] = scores[is_in_group] >= calibration.score_threshold(minimum_precision)
         return is_selected
 
 

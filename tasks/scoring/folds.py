@@ -27,11 +27,11 @@ class TitleScores(NamedTuple):
 
     @property
     def quality(self) -> np.ndarray:
-        """Quality of each title, as in the gate: the mean of ``correct`` and ``precision_at_10`` (if any)."""
+        """Quality of each title in the gate: the mean of ``correct`` and ``precision_at_10`` (if any)."""
         return self.correct if self.precision_at_10 is None else (self.correct + self.precision_at_10) / 2
 
 
-# Results by (form of the input, held-out set). A held-out set without labelled titles has no entry.
+# Scores of titles by (form of the input, held-out set). A held-out set without labelled titles has no entry.
 ScoresByCell = dict[tuple[str, str], TitleScores]
 
 

@@ -77,7 +77,7 @@ def neighbour_precision(
     """
     rows, columns = np.nonzero(neighbours >= 0)
     neighbour_labels = training_labels.take(neighbours[rows, columns])
-    neighbour_ids = neighbour_labels.row_ids  # of each pair (neighbour, label)
+    neighbour_ids = neighbour_labels.row_ids  # neighbour in each pair (neighbour, label)
     is_shared = truth[rows[neighbour_ids], neighbour_labels.values]
     is_match = np.bincount(neighbour_ids, weights=is_shared, minlength=len(rows)) > 0
     matches = np.bincount(rows, weights=is_match, minlength=len(neighbours))

@@ -1,6 +1,6 @@
 """Computes score thresholds above which predictions reach a requested precision with 95 % confidence.
 
-Let k of the n predictions above a threshold be correct. They reach the precision p with this confidence if
+Let k of the n predictions above a threshold be correct. They reach the precision p with 95 % confidence if
 the lower bound of Clopper and Pearson is at least p. This is the case exactly if k or more correct
 predictions would be unlikely at the precision p: P(X ≥ k) ≤ RISK for X ~ Binomial(n, p). This module needs no
 SciPy, which is not in the light installation.
@@ -37,7 +37,7 @@ def lowest_threshold(
     """
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
-    is_last = np.append(descending[1:] < descending[:-1], True)[: len(scores)]  # of equal scores
+    is_last = np.append(descending[1:] < descending[:-1], True)[: len(scores)]  # last of equal scores
     is_reached = reaches_precision(correct[order], minimum_precision)
     return float(descending[is_reached & is_last & (descending > 0)].min(initial=np.inf))
 
@@ -48,7 +48,7 @@ def reaches_precision(
     """Returns for n = 1, 2, … whether the first n predictions reach the precision with confidence 1 − risk.
 
     The tail P(X ≥ k) for n + 1 predictions is computed from the tail for n predictions: each prediction adds
-    p P(X = k − 1). If it is correct, k grows by 1, which subtracts P(X = k).
+    p P(X = k − 1). If the new prediction is correct, k grows by 1, which subtracts P(X = k).
     """
     is_reached = np.full(len(correct), precision <= 0)
     if not 0 < precision < 1:

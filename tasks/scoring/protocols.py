@@ -27,8 +27,8 @@ PROTOCOLS = {  # held-out sets, with the names that reports and plots show
     "unseen_show": "unseen franchises",
     "next_period": "next period",
 }
-# Maximum numbers of titles of a held-out set that are scored, and of training titles that vote and to which
-# baselines are fitted. Of a larger set, all predictors use the same sample: a million titles take hours.
+# Maximum number of scored titles of a held-out set, and of training titles that vote and to which baselines
+# are fitted. Of a larger set, all predictors use one sample, because a million titles take hours.
 MAX_SCORED, MAX_TRAINING = 5_000, 200_000
 NO_UNSEEN_REASON = "every word of these titles occurs in a training title"
 
@@ -103,7 +103,7 @@ class Resamples(NamedTuple):
         )
 
     def score(self, judged: Judged) -> dict[str, object]:
-        """Computes the metrics of a predictor and their 95 % intervals (key ``ci95``), as in scores.json."""
+        """Computes the metrics of a predictor and their 95 % intervals (key ``ci95``), for scores.json."""
         return {**measure(judged), "ci95": intervals(judged, *self)}
 
 
@@ -178,7 +178,7 @@ def score_title_vectors(
     tables = [_query_columns("", "", no_ids, no_ids, no_queries, no_queries)]
     training = titles.labelled("train")
     training_labels = titles.labels.take(training)
-    frequency = np.bincount(training_labels.values, minlength=titles.label_count)
+    label_counts = np.bincount(training_labels.values, minlength=titles.label_count)
     for held_out in sets:
         if held_out.reason:
             protocols[held_out.protocol][held_out.form] = {"n": 0, "reason": held_out.reason}
@@ -186,9 +186,9 @@ def score_title_vectors(
         form_vectors, queries = vectors[held_out.form], held_out.queries
         truth = titles.labels.take(queries)
         neighbours, cosines = top_neighbours(form_vectors[queries], form_vectors[training], k)
-        knn = judge(vote(neighbours, cosines, training_labels, frequency), truth, training_labels)
+        knn = judge(vote(neighbours, cosines, training_labels, label_counts), truth, training_labels)
         query_support = support(queries, held_out.form)
-        predictions = predict(neighbours, cosines, training_labels, frequency, query_support)
+        predictions = predict(neighbours, cosines, training_labels, label_counts, query_support)
         predictor = judge(predictions, truth, training_labels)
         oov_scores: dict[str, object] = {"n": 0, "reason": NO_UNSEEN_REASON}
         if held_out.is_oov.any():
@@ -220,8 +220,8 @@ def judge_knn(
         k: Number of neighbours that vote.
     """
     training_labels = titles.labels.take(training)
-    frequency = np.bincount(training_labels.values, minlength=titles.label_count)
-    predictions = predict_labels(vectors[queries], vectors[training], training_labels, frequency, k)
+    label_counts = np.bincount(training_labels.values, minlength=titles.label_count)
+    predictions = predict_labels(vectors[queries], vectors[training], training_labels, label_counts, k)
     return judge(predictions, titles.labels.take(queries), training_labels)
 
 

@@ -3,7 +3,7 @@
 A cue is the part of a sub-title by which a rule recognizes a pattern, such as "Folge". A classifier that is
 trained with "Folge 12" a thousand times learns only the rule. Therefore, cues are hidden: cue words are
 replaced by other words of the guide or lose letters, separators are exchanged, and articles and members of
-lists are removed. Results are "Kapitola 12", "Bayern - Ajax" or "Lucky Penny".
+lists are removed. Examples of results are "Kapitola 12", "Bayern - Ajax" and "Lucky Penny".
 """
 
 import random
@@ -281,7 +281,7 @@ class Cues:
         return text[:1].upper() + text[1:]
 
     def _random_numbers(self) -> str:
-        """Returns a random text with numbers of years, verses and amounts, or with a list of numbers."""
+        """Returns a random text with a year, the number of a verse, an amount or a list of numbers."""
         year, first, second = (self._random.randint(*span) for span in ((1500, 2030), (1, 150), (1, 40)))
         word, end_year = self._random_word(), year + self._random.randint(1, 60)
         row = self._random.choice((", ", ",", "-")).join(str(first + step) for step in range(second % 4 + 3))

@@ -77,7 +77,7 @@ def _is_match(text: str) -> bool:
 
 
 def _is_contest(text: str) -> bool:
-    """Returns whether the text contains a word for a contest ("cup", "rally") but not two sides."""
+    """Returns whether the text has a word for a contest ("cup", "rally") but not the two sides of a match."""
     if not _CONTEST.search(text) or _VERSUS.search(text) or _is_match(text):
         return False
     return not any(_is_match(f"{first} - {second}") for first, second in pairwise(_DASH.split(text)))

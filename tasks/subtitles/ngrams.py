@@ -1,8 +1,8 @@
-"""Computes hashed n-grams of texts and of their shapes, and a linear classifier on them.
+"""Computes hashed n-grams of texts and of the shapes of texts, and logits of a linear classifier of n-grams.
 
 n-grams memorize words and punctuation, while the recurrent network encodes the complete sub-title. The two
-make different errors, so that their predictions are averaged (classifier.py). The shape of a text has one
-letter for every run of letters: "A A, A" for "Anna Loos, Tom", and "A 99" for "Kapitel 99".
+make different errors, so their predictions are averaged (classifier.py). The shape of a text has one letter
+for every run of letters: "A A, A" for "Anna Loos, Tom", and "A 99" for "Kapitel 99".
 """
 
 import re

@@ -87,7 +87,7 @@ def _is_guest_list(text: str) -> bool:
 
 
 def _is_place(text: str) -> bool:
-    """Returns whether the text is in places.txt, or a list of names at least half of which are in it."""
+    """Returns whether the text is a place in places.txt, or a list of names, at least half of them places."""
     if text in places():
         return True
     names = re.split(r",\s+| (?:to|nach) ", text)

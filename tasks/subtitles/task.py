@@ -27,8 +27,8 @@ class PatternCounts:
     sub_titles: int  # number of distinct sub-titles
     seconds: float  # duration of the task
     counts: dict[str, int]  # number of distinct sub-titles by pattern
-    by_rule: dict[str, int]  # number of distinct sub-titles by pattern, if a rule decided the pattern
-    examples: dict[str, list[str]]  # most frequent sub-titles by pattern, if the classifier decided it
+    by_rule: dict[str, int]  # number of distinct sub-titles whose pattern a rule decided, by pattern
+    examples: dict[str, list[str]]  # most frequent sub-titles that the classifier decided, by pattern
 
 
 @task(name="patterns", task_run_name="patterns", persist_result=False)

@@ -84,7 +84,8 @@ class Evening:
         titles_by_show = titles_to_rank(shows, opinions)
         row_by_key = {key: row for row, key in enumerate(titles_by_show)}
         self.shows, self.settings, self.titles = shows, settings, titles
-        self.show_keys, self.title_texts = list(titles_by_show), list(titles_by_show.values())  # by row
+        # Show keys and titles by row.
+        self.show_keys, self.title_texts = list(titles_by_show), list(titles_by_show.values())
         viewer_codes = opinions["viewer"].combine_chunks().dictionary_encode()
         self.viewers: list[str] = viewer_codes.dictionary.to_pylist()
         self.show_rows = np.array([row_by_key[show.show_key] for show in shows], dtype=np.int32)
@@ -99,7 +100,7 @@ class Evening:
             programme: row_by_key[show.show_key] for show in shows for programme in show.programmes
         }
         index_of_show = {show.show_key: index for index, show in enumerate(shows)}
-        # (episode, sub-title) pairs by viewer and index of the show
+        # (episode, sub-title) pairs that a viewer has seen, by viewer and index of the show
         self._seen_episodes: dict[str, dict[int, list[tuple[str, str]]]] = {}
         for row in seen.to_pylist():
             if (index := index_of_show.get(row["show_key"])) is not None:
@@ -222,7 +223,7 @@ class Evening:
 
 
 def titles_to_rank(shows: Sequence[Show], opinions: pa.Table) -> dict[str, str]:
-    """Returns the titles of upcoming shows, then those of other liked or disliked shows, by show key."""
+    """Returns the titles of upcoming shows, then the titles of other rated shows, by show key."""
     titles_by_show = {show.show_key: show.programmes[0].title for show in shows}
     rated_titles = dict(zip(opinions["show_key"].to_pylist(), opinions["title"].to_pylist(), strict=True))
     return titles_by_show | {key: title for key, title in rated_titles.items() if key not in titles_by_show}

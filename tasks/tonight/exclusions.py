@@ -18,7 +18,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = get_args(Exclusion)
 
 
 class _Rule(NamedTuple):
-    """Rule for one kind of excluded programmes. It applies to a programme if one of its fields matches."""
+    """Rule for one kind of excluded programmes. It applies to a programme if a field of the rule matches."""
 
     categories: frozenset[str]
     channels: re.Pattern[str]

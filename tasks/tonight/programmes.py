@@ -3,7 +3,8 @@
 Two rows of the guide belong to the same programme if they have the same show key (normalized title) and
 episode. They also belong to the same programme if their times agree and their channels are twins: HD and SD,
 or a channel and its copy "+1", which airs everything one hour later. A programme has a flag or a rating if
-one of its rows has it. It may also be a mark in the title of a row: "(Wdh.)" (repeat), "[K8]" (age 8).
+one of its rows has it. Flags and ratings are also read from marks in the title of a row: "(Wdh.)" (repeat),
+"[K8]" (age 8).
 """
 
 import datetime
@@ -98,8 +99,8 @@ def group_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) ->
         upcoming: Result of ``upcoming_programmes``.
         include: Exclusions (placeholders, shopping, adult) whose programmes are not skipped.
     """
-    groups: dict[tuple[str, str], _ProgrammeRows] = {}  # by show key and episode
-    # rows by the name that twin channels share and by the start without the delay
+    groups: dict[tuple[str, str], _ProgrammeRows] = {}  # rows by show key and episode
+    # rows by the name that twin channels share, and by the start minus the delay of the channel
     slots: dict[tuple[str, int], list[tuple[dict[str, Any], _ProgrammeRows]]] = {}
     rows = [{**row, **_derive_fields(row)} for row in upcoming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["delay_hours"], row["channel_name"])):

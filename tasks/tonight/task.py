@@ -30,8 +30,9 @@ def recommend(
 ) -> Tonight:
     """Publishes a list for every viewer with likes, and sample pages of ``settings.pages`` viewers.
 
-    If a viewer has another time zone than the home, the interval has the same clock times in this time zone.
-    Numbers and anonymous sample pages are logged to the MLflow run with the id ``run``, unless it is "".
+    For a viewer in another time zone than the home, the interval has the clock times of ``begin`` and ``end``
+    in the viewer's time zone. Numbers and anonymous sample pages are logged to the MLflow run with the id
+    ``run``, unless it is "".
 
     Raises:
         TonightError: There are no likes, or no programmes to recommend in the interval.
@@ -53,7 +54,7 @@ def recommend(
             )
             try:
                 opened = open_evening(workspace.home, zone_begin, zone_end, opinions, seen, settings)
-            except TonightError as error:  # the guide may contain the evening of other zones
+            except TonightError as error:  # the guide may contain the evening in another time zone
                 failures.append(error)
                 message = "no lists for the viewers in the time zone %s: %s"
                 get_run_logger().warning(message, zone or "of the home", error)

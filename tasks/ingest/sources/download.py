@@ -31,7 +31,7 @@ from tasks.ingest.sources.headers import (
 )
 from tasks.ingest.sources.private import PrivateAddress, check_address
 
-MAX_ATTEMPTS = 4
+MAX_ATTEMPTS = 4  # maximum number of attempts of a download
 MAX_WAIT_SECONDS = 300.0  # the download fails if the server's Retry-After is longer
 _READ_BYTES = 1 << 20
 RATE_SECONDS = 60.0  # interval over which the rate of an http download is measured
@@ -223,7 +223,7 @@ class _BodyWriter:
 
 
 def _download_http(url: str, body: _BodyWriter, validators: Validators, headers: Headers) -> DownloadResult:
-    import httpx  # with public_client, takes .1 s
+    import httpx  # the import, with public_client, takes .1 s
 
     from tasks.ingest.sources.public_client import create_public_client
 
@@ -293,7 +293,7 @@ def _download_fsspec(url: str, body: _BodyWriter, validators: Validators, header
         return DownloadResult(problem=f"not fetched: {error}")
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         return DownloadResult(problem=f"cannot be fetched ({type(error).__name__})")
-    except Exception as error:  # stores raise their own exceptions; those of botocore are not OSErrors
+    except Exception as error:  # stores raise their own exceptions; exceptions of botocore are not OSErrors
         is_transient = not isinstance(error, ImportError | ValueError)  # unknown scheme or missing package
         return DownloadResult(
             problem=f"cannot be fetched ({describe_error(error, url)})", unreachable=is_transient

@@ -1,8 +1,8 @@
 """Builds the HTTP headers of requests for feeds: User-Agent and the headers in ``ingest.headers``.
 
-Prefect and MLflow store settings, so settings may contain only values of harmless headers. The value of
-any other header is read from an environment variable when the request is made, and is not sent after a
-redirect to another host or from https to http.
+Prefect and MLflow store settings, so settings may contain only values of HARMLESS_HEADERS. The value of any
+other header is read from an environment variable when the request is made, and is not sent after a redirect
+to another host or from https to http.
 """
 
 import importlib.metadata
@@ -19,7 +19,7 @@ from tasks.ingest.sources.feeds import ENV_PREFIX, FeedError
 if TYPE_CHECKING:
     import httpx
 
-HARMLESS_HEADERS = "User-Agent", "Accept", "Accept-Language"
+HARMLESS_HEADERS = "User-Agent", "Accept", "Accept-Language"  # headers whose values contain no secrets
 _HARMLESS_NAMES = "|".join((*HARMLESS_HEADERS, *map(str.lower, HARMLESS_HEADERS)))
 _ENTRY_BODY = (
     rf'(?:[^"\\ ]+=)?(?:(?:{_HARMLESS_NAMES}): [ !#-\[\]-~]+'

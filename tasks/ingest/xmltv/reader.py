@@ -65,7 +65,7 @@ def _join_frames(
 ) -> ProgrammeBatch:
     """Joins the records of several frames (parts of the file) to one batch.
 
-    ``attributes`` are those of the root element; empty except in the first batch.
+    ``attributes`` are the attributes of the root element; empty except in the first batch.
     """
     chunks = [records.chunk for records in frames] or [NO_PROGRAMMES]
     kinds = ("programmes", "details", "originals")

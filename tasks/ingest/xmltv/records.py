@@ -33,7 +33,8 @@ class FrameRecords:
     Attributes:
         frame: Bytes of the frame as in the file.
         chunk: Cleaned columns of the valid programmes.
-        programme_indices: Index of each valid programme among all programmes of the frame; -1 if ambiguous.
+        programme_indices: Index of each valid programme among all programmes of the frame; -1 if
+            the position is ambiguous.
         channels: Rows with the schema CHANNELS (storage/catalogue/rows.py).
         rejects: Line, reason and excerpt of each invalid programme.
         invalid_bytes: Number of bytes that are invalid in the encoding of the feed.
@@ -105,7 +106,7 @@ def _parse_xml_(records: FrameRecords, content: bytes, zone: str) -> RawColumns:
     """Parses repaired bytes as XML. Returns programmes, and fills other fields of ``records`` in place."""
     rows: list[dict[str, Any]] = []
     indices: list[int] = []
-    first_index = 0  # of the programmes in the piece
+    first_index = 0  # index of the first programme in the piece
     for tree, piece, line in parse_trees(content, records.frame.line):
         piece_count = len(find_programmes(piece))
         if tree is None:

@@ -2,10 +2,10 @@
 
 NumPy locates ``<`` and ``>``, and Arrow slices the columns out of the bytes without a Python object per
 string. Importing a guide of 130,000 programmes is 2.3 times as fast as with the parser in fallback/ (1.6
-instead of 3.6 s). The scanner accepts only programmes with the six ELEMENTS, each without children, that a
-strict XML parser accepts, too. For other content (CDATA, ``>`` in a text, single quotes, two titles, other
-tags), ``scan`` returns None, and the parser reads the content. If ``scan`` accepts content, it returns the
-rows that the parser would return.
+instead of 3.6 s). The scanner accepts only programmes whose elements are among the six ELEMENTS and have no
+children, and only content that a strict XML parser accepts, too. For other content (CDATA, ``>`` in a text,
+single quotes, two titles, other tags), ``scan`` returns None, and the parser reads the content. If ``scan``
+accepts content, it returns the rows that the parser would return.
 """
 
 import re
@@ -103,7 +103,7 @@ def scan(content: bytes) -> RawColumns | None:
             if (np.diff(rows[tags]) <= 0).any():
                 return None  # two elements, but the column has one value
             if len(tags) < programme_count:
-                positions = np.full(programme_count, -1)  # of the element of each programme in ``text``
+                positions = np.full(programme_count, -1)  # position in ``text`` of each programme's element
                 positions[rows[tags]] = np.arange(len(tags))
                 nullable_positions = pa.array(positions, mask=positions < 0)
                 text, qualifier = text.take(nullable_positions), qualifier.take(nullable_positions)

@@ -6,10 +6,10 @@ similarity of two positions at distance d is q = 1 / (1 + d²). A step moves tit
     sum over links j:  p_ij log q_ij    +    REPULSION * mean over sampled j:  log(1 - q_ij)
 
 The weight p_ij of a link decreases with the distance of the vectors minus the distance of i to its nearest
-neighbour. Weights are symmetrized, and those of a title sum to 1. All titles move at once, with momentum.
+neighbour. Weights are symmetrized, and the weights of a title sum to 1. All titles move at once.
 
-The layout starts from principal components smoothed over links, or from the positions on the previous map. In
-the second case, new titles start at the mean of their neighbours, and the result is shifted and scaled to
+The layout starts from principal components, averaged over links, or from the positions on the previous map.
+In the second case, new titles start at the mean of their neighbours, and the result is shifted and scaled to
 match the previous positions.
 
 References: L. McInnes, J. Healy, J. Melville, UMAP: uniform manifold approximation and projection for
@@ -31,8 +31,8 @@ MAX_LINKS = 12  # nearest titles with which a title is linked; more would blur t
 NEGATIVES = 20  # number of titles that repel a title in a round
 REPULSION = 6.0  # weight of the repulsion in the objective
 STEP = 0.35  # step size of the first round, decreasing to 0; at .5 or more, linked pairs overshoot
-SMALL_STEP = 0.1  # step size of the first round if positions start from those of a previous map
-MOMENTUM = 0.8
+SMALL_STEP = 0.1  # step size of the first round if the layout starts from the positions on a previous map
+MOMENTUM = 0.8  # share of the previous movement of a title that is added to its next movement
 GRAVITY = 2e-3  # strength of the force towards the centre
 SPREAD = 0.2  # half-width of the start positions divided by the square root of the number of titles
 MAX_STEP = 2.0  # maximum movement of a title in a round
@@ -234,8 +234,8 @@ def _run_rounds(  # compiled by numba: a single function of arrays and numbers
                 state = state * multiplier + increment
                 negative_title = (state >> half_bits) * count >> half_bits
                 distance_x, distance_y = x - positions[negative_title, 0], y - positions[negative_title, 1]
-                square = distance_x * distance_x + distance_y * distance_y
-                push = repulsion / ((np.float32(0.05) + square) * (one + square))
+                squared_distance = distance_x * distance_x + distance_y * distance_y
+                push = repulsion / ((np.float32(0.05) + squared_distance) * (one + squared_distance))
                 force_x += push * distance_x
                 force_y += push * distance_y
             dx = np.float32(MOMENTUM) * velocity[title, 0] + step * force_x

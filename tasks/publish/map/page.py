@@ -47,7 +47,7 @@ class MapContent:
     kinds: Sequence[Sequence[str]] = ()  # kinds of programme (film, series …); () for a map without kinds
     descriptions: Sequence[str] = ()  # excerpts of descriptions; () for a map without descriptions
     held_out: np.ndarray  # bool: whether a title is outside the training set
-    is_new: np.ndarray | None = None  # bool: missing on the previous map; None without a previous map
+    is_new: np.ndarray | None = None  # bool: not on the previous map; None without a previous map
     clusters: np.ndarray  # index in cluster_names of each title, -1 is noise
     cluster_names: Sequence[str]
     cluster_categories: Sequence[str | None]  # category after which each cluster is named

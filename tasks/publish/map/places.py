@@ -32,7 +32,7 @@ class MapTitles:
     xy: Float32[np.ndarray, "titles 2"]  # positions, within [-1, 1]
     neighbours: Int[np.ndarray, "titles k"]  # map rows of the nearest titles, nearest first, padded with -1
     cosines: Float32[np.ndarray, "titles k"]  # cosine similarities of ``neighbours``
-    is_new: Bool[np.ndarray, " titles"] | None  # whether the previous map lacks the title; None without one
+    is_new: Bool[np.ndarray, " titles"] | None  # not on the previous map; None without a previous map
     reasons: Reasons | None  # why neighbours are similar; None for more than MAX_EXPLAINED titles
 
 

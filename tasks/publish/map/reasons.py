@@ -37,7 +37,7 @@ class Reasons:
     words: list[list[str]]  # words of each title
     left: np.ndarray  # uint8, number of the part of the title, from 1; 0 for a missing reason
     right: np.ndarray  # uint8, number of the part of the neighbour, from 1; 0 for a missing reason
-    share: np.ndarray  # int8, contribution to the cosine in hundredths: POSITIVE descending, then NEGATIVE
+    share: np.ndarray  # int8, contribution to the cosine in hundredths; positive ones first, descending
 
 
 def find_reasons(
@@ -54,7 +54,7 @@ def find_reasons(
         encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
         neighbours: Indices of the nearest titles of each title, padded with -1.
-        contexts, dense, token_ids: As in ``split_into_parts``.
+        contexts, dense, token_ids: Arguments of ``split_into_parts``.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
     words, parts, norms = _compute_parts(encoder, raw_titles, contexts, dense, token_ids)

@@ -53,25 +53,25 @@ def measure_drift(previous_model: Path, current_model: Path) -> dict[str, float]
         "gone_words": missing_share(previous_words, current_words),
         "category_distance": divergence(_category_counts(previous_titles), _category_counts(current_titles)),
     }
-    rows = pc.index_in(current_titles["raw_title"], value_set=previous_titles["raw_title"])  # pyright: ignore[reportAttributeAccessIssue]
-    previous_rows = rows.combine_chunks().fill_null(-1).to_numpy()
+    previous_index = pc.index_in(current_titles["raw_title"], value_set=previous_titles["raw_title"])  # pyright: ignore[reportAttributeAccessIssue]
+    previous_rows = previous_index.combine_chunks().fill_null(-1).to_numpy()
     common_rows = np.flatnonzero(previous_rows >= 0)
     metrics["new_titles"] = 1 - len(common_rows) / max(1, len(current_titles))
     metrics["gone_titles"] = 1 - len(common_rows) / max(1, len(previous_titles))
     sample = np.linspace(0, len(common_rows) - 1, min(MAX_CANDIDATES, len(common_rows))).astype(int)
-    rows = common_rows[sample]
-    if len(rows) > NEAREST:
+    compared_rows = common_rows[sample]
+    if len(compared_rows) > NEAREST:
         metrics["neighbours_stayed"] = 1.0
         if previous_model != current_model:
-            previous_vectors = open_similarity(previous_model)[previous_rows[rows]]
+            previous_vectors = open_similarity(previous_model)[previous_rows[compared_rows]]
             metrics["neighbours_stayed"] = neighbour_overlap(
-                previous_vectors, open_similarity(current_model)[rows]
+                previous_vectors, open_similarity(current_model)[compared_rows]
             )
     return metrics
 
 
 def divergence(left: Counts, right: Counts) -> float:
-    """Returns the Jensen–Shannon divergence of two distributions of counts in bits, or 0 if one is empty."""
+    """Returns the Jensen–Shannon divergence, in bits, of two distributions of counts; 0 if one is empty."""
     names = sorted({*left, *right})
     shares = np.array([[counts.get(name, 0) for name in names] for counts in (left, right)], dtype=float)
     totals = shares.sum(axis=1, keepdims=True)

@@ -51,14 +51,14 @@ def rarest_word_counts(
     corpus: OpenCorpus, titles: Int[np.ndarray, " queries"]
 ) -> Int[np.ndarray, " queries"]:
     """Returns the number of training titles that contain the rarest word of each title; -1 without words."""
-    no_word, frequency = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
+    no_word, title_counts = np.iinfo(np.int64).max, np.zeros(len(corpus.kinds), dtype=np.int64)
     for block in row_blocks(len(corpus)):
         rows = np.arange(block.start, block.stop)
         _, tokens = _distinct_words(corpus, rows[corpus.split[rows] == TRAIN])
-        frequency += np.bincount(tokens, minlength=len(frequency))
+        title_counts += np.bincount(tokens, minlength=len(title_counts))
     rarest = np.full(len(titles), no_word)
     positions, tokens = _distinct_words(corpus, titles)
-    np.minimum.at(rarest, positions, frequency[tokens])
+    np.minimum.at(rarest, positions, title_counts[tokens])
     rarest[rarest == no_word] = -1
     rarest[np.asarray(corpus.oov)[titles]] = 0
     return rarest
@@ -87,8 +87,8 @@ def predict_with_both_classifiers(
     """
     training = CorpusTitles.from_corpus(corpus).labelled("train")
     labels, count = corpus.labels.take(training), len(corpus.label_names)
-    frequency = np.bincount(labels.values, minlength=count)
-    knn = predict_labels(vectors[queries], vectors[training], labels, frequency, NEIGHBOURS).top
+    label_counts = np.bincount(labels.values, minlength=count)
+    knn = predict_labels(vectors[queries], vectors[training], labels, label_counts, NEIGHBOURS).top
     points = np.column_stack([vectors[training], np.ones(len(training))]).astype(np.float64)
     targets = np.where(labels.multi_hot(count), 1.0, -1.0)
     gram = points.T @ points + RIDGE * np.eye(points.shape[1])
@@ -161,7 +161,7 @@ def plot_disagreement(
                 hovertemplate="%{text}<extra></extra>",
             )
     disagreement_count = int((predictions.knn_correct != predictions.plane_correct).sum())
-    text = f"exactly one is correct for {disagreement_count:,} of {len(titles):,} titles"
+    text = f"exactly one classifier is correct for {disagreement_count:,} of {len(titles):,} titles"
     below_plot = {"xref": "paper", "yref": "paper", "x": 0, "y": 0, "yanchor": "top"}
     figure.add_annotation(text=text, showarrow=False, font={"color": MUTED}, **below_plot)
     return figure

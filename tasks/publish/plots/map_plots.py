@@ -21,7 +21,7 @@ def plot_cluster_sizes(content: MapContent) -> go.Figure:
     sizes = np.sort(np.bincount(content.clusters[content.clusters >= 0]))[::-1]
     sizes = sizes[sizes > 0]
     noise = float((content.clusters < 0).mean()) if len(content.clusters) else 0.0
-    label = f"cluster by size ({len(sizes)} clusters; {noise:.1%} of the titles in none)"
+    label = f"cluster by size ({len(sizes)} clusters; {noise:.1%} of the titles in no cluster)"
     axes = {"title": label, "type": "log"}, {"title": "titles", "type": "log"}
     figure = make_figure("Cluster sizes", 380, *axes)
     figure.add_scatter(
@@ -123,7 +123,7 @@ def plot_neighbours(content: MapContent) -> go.Figure:
                 for neighbour, cosine in row_neighbours
             ]
         )
-    figure = make_figure("Nearest titles of a sample", 140 + 2 * ROW_PIXELS * len(rows))
+    figure = make_figure("Nearest titles of a sample of titles", 140 + 2 * ROW_PIXELS * len(rows))
     header = ["title", *(f"nearest {rank + 1}" for rank in range(neighbour_count))]
     style = {"align": "left", "line": {"color": GRID}}
     head = {"values": header, "fill": {"color": "#f0f2f6"}, "font": {"color": MUTED, "size": 12}}

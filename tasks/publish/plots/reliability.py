@@ -1,4 +1,4 @@
-"""Draws the reliability plot: the share of correct predictions among those with similar confidence."""
+"""Draws the reliability plot: the share of correct predictions among predictions with similar confidence."""
 
 import numpy as np
 import plotly.graph_objects as go

@@ -32,7 +32,7 @@ from tasks.scoring.bootstrap import (
 )
 
 # Probability that a challenger is refused although it is not worse. In simulated years (test_gate.py), 2 to
-# 4 % of such challengers were refused, and all losses of .02 were detected within ten nights.
+# 4 % of such challengers were refused, and all losses of .02 in quality were detected within ten nights.
 ERROR_PROBABILITY = 0.02
 CHAMPION, REFERENCE = "the champion", "the oldest promoted model"
 NO_TITLES = "there are no held-out titles to score the challenger"
@@ -46,7 +46,7 @@ class GateDecision:
     promote: bool  # whether the challenger becomes the champion
     reason: str  # sentence that explains the decision and contains the compared qualities
     quality: float | None = None  # mean quality of the challenger by the vectors HEADLINE, 0 to 1
-    difference: float | None = None  # ``quality`` minus that of the champion
+    difference: float | None = None  # ``quality`` minus the quality of the champion
     interval: tuple[float, float] | None = None  # 95 % confidence interval of ``difference``
 
 
@@ -118,7 +118,7 @@ def _check_qualities(qualities: QueryQualities) -> None:
 
 
 def _compare(qualities: QueryQualities, group_numbers: np.ndarray, group_counts: np.ndarray) -> GateDecision:
-    """Decides by the upper confidence bounds of the differences between the challenger and the other models.
+    """Decides by upper confidence bounds of the differences between the challenger and the compared models.
 
     ``group_counts`` has the number of occurrences of each group in each resample, (resamples, groups).
     """

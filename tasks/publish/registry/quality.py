@@ -26,9 +26,9 @@ VECTORS = {
     "full": "vectors with airing context (categories, clusters, map)",
     "similarity": "vectors for similar titles",
 }
-PREDICTOR, PREDICTOR_FORM = "predictor", "title_context"  # categories that `enrich` predicts; form in Scores
+PREDICTOR, PREDICTOR_FORM = "predictor", "title_context"  # predicted categories, and the form of their titles
 COMPARED = {**VECTORS, PREDICTOR: "predicted categories"}
-HEADLINE, HEADLINE_FORM = "vectors", "title_only"  # vectors of the reported quality; form in Scores
+HEADLINE, HEADLINE_FORM = "vectors", "title_only"  # vectors of the reported quality, and their form
 
 Qualities = Mapping[str, np.ndarray]  # quality of a model on each query, float64, by key of COMPARED
 
@@ -103,7 +103,7 @@ class QualityScorer:
             tonight: Results of tonight's model, which are reused if ``model`` has the same title encoder.
 
         Raises:
-            NotComparable: The model cannot embed these titles.
+            NotComparable: The model cannot embed tonight's titles.
         """
         try:
             encoder = TitleEncoder.open(model)
@@ -128,12 +128,12 @@ class QualityScorer:
         arrays: dict[str, np.ndarray] = {}
         embedded_rows = np.union1d(self.rows, self._training)
         for block in (embedded_rows[block] for block in row_blocks(len(embedded_rows))):
-            raw_titles, contexts, dense = self._read_inputs(encoder, block)
-            title_only, with_context = encoder.embed_with_context(raw_titles, contexts, dense)
+            raw_titles, contexts, features = self._read_inputs(encoder, block)
+            title_only, with_context = encoder.embed_with_context(raw_titles, contexts, features)
             vectors_by_name = {
                 "vectors": title_only,
                 "full": with_context,
-                "similarity": encoder.similarity(dense, with_context),
+                "similarity": encoder.similarity(features, with_context),
             }
             for name, values in vectors_by_name.items():
                 if name not in arrays:
@@ -160,11 +160,11 @@ class QualityScorer:
             return np.zeros(0)
         label_names, support = self._files.label_names, None
         if part is not None:
-            raw_titles, contexts, dense = self._read_inputs(encoder, self.rows)
+            raw_titles, contexts, features = self._read_inputs(encoder, self.rows)
             lookup = encoder.look_up(raw_titles, contexts)
             column_of_label = {name: column for column, name in enumerate(label_names)}
             columns = np.array([column_of_label.get(name, -1) for name in part.label_names])
-            model_support = support_of(part.margins(lookup.tokens, lookup.kinds, dense))
+            model_support = support_of(part.margins(lookup.tokens, lookup.kinds, features))
             support = support_of_names(model_support, columns, len(label_names))
         training_labels = self._titles.labels.take(self._training)
         neighbours = top_neighbours(vectors[self.rows], vectors[self._training], self.k)

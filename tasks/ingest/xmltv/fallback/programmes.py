@@ -23,7 +23,7 @@ _MINUTES = {  # unit -> minutes
     **dict.fromkeys("minutes minute mins min m".split(), 1.0),  # noqa: SIM905
     **dict.fromkeys("hours hour hrs hr h".split(), 60.0),  # noqa: SIM905
 }
-LENGTH_TOLERANCE = 1.0  # maximum minutes between a length without units and stop - start
+LENGTH_TOLERANCE = 1.0  # maximum difference in minutes between a length without units and stop - start
 _NUMBER = re.compile(r"\d{1,6}(?:[.,]\d{1,4})?", re.ASCII)
 _COLUMNS = {  # element -> column
     **{"keyword": "keywords", "country": "countries", "url": "urls", "sub-title": "sub_title"},
