@@ -100,9 +100,7 @@ def _is_segment_list(text: str) -> bool:
 def _is_segment(text: str) -> bool:
     """Returns whether the text may be the title of a segment: at most ten words, and not a person's name."""
     return (
-        bool(re.search(r"\w", text))
-        and len(text.split()) <= 10
-        and not is_person(text, has_first_name=True)
+        bool(re.search(r"\w", text)) and len(text.split()) <= 10 and not is_person(text, has_first_name=True)
     )
 
 
