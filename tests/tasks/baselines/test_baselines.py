@@ -280,7 +280,7 @@ def test_labelled_titles_refuse_what_does_not_fit():
         labelled(["a"], [[1]], 1)
     with pytest.raises(ValueError, match="title 1 has no label"):
         labelled(["a", "b"], [[0], []], 1)
-    with pytest.raises(ValueError, match="2 texts, 1 dense"):
+    with pytest.raises(ValueError, match="2 texts, 1 sentence vectors"):
         TitleInputs(["a", "b"], np.zeros((1, 4), np.float32))
 
 
