@@ -73,8 +73,8 @@ def ablate(
         corpora: dict[Any, Any] = {}
         for corpus_settings in dict.fromkeys(trial.corpus for trial in plan.trials):
             # The first corpus computes the sentence vectors, which the other corpora reuse.
-            first_corpus = [corpus for _, corpus in corpora.values()][:1]
-            corpora[corpus_settings] = submit_corpus(home, guide, *corpus_settings, first_corpus)
+            reusable_corpora = [corpus for _, corpus in corpora.values()][:1]
+            corpora[corpus_settings] = submit_corpus(home, guide, *corpus_settings, reusable_corpora)
         submit_trial: Any = measure.submit
         futures = [
             submit_trial(home, *corpora[trial.corpus], trial.learning, submit) for trial in plan.trials

@@ -22,8 +22,9 @@ from numpy.typing import DTypeLike as Dtype
 
 MIN_NORM = 1e-9  # vectors with smaller norms are zero except for rounding errors, and become zero
 BLOCK_ROWS = 32_768  # rows in memory at a time; 100 MB for 768 dimensions
-_open_maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
-_open_maps_lock = threading.Lock()
+# Memory maps of open_array, by file, inode and time of modification in nanoseconds.
+_open_memory_maps: WeakValueDictionary[tuple[Path, int, int], np.ndarray] = WeakValueDictionary()
+_open_memory_maps_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -178,10 +179,10 @@ def open_array(folder: Path, name: str) -> np.ndarray:
     file = Path(folder) / f"{name}.npy"
     stat = file.stat()
     file_version = file, stat.st_ino, stat.st_mtime_ns
-    with _open_maps_lock:
-        array = _open_maps.get(file_version)
+    with _open_memory_maps_lock:
+        array = _open_memory_maps.get(file_version)
         if array is None:
-            array = _open_maps[file_version] = np.load(file, mmap_mode="r")
+            array = _open_memory_maps[file_version] = np.load(file, mmap_mode="r")
         return array
 
 

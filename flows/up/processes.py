@@ -42,7 +42,7 @@ class ProcessIdentity:
         return cls(name, pid, psutil.Process(pid).create_time(), home)
 
     def find(self) -> psutil.Process | None:
-        """Returns the process, or None if it has ended, even if another process has its id now."""
+        """Returns the process, or None if it has ended. A new process with the same id is not returned."""
         try:
             process = psutil.Process(self.pid)
             is_same = abs(process.create_time() - self.started) < START_TOLERANCE_SECONDS

@@ -124,7 +124,11 @@ class FeedWriter:
         return self.counts
 
     def _insert(self, target: str, rows: pa.RecordBatch | pa.Table, parameters: dict[str, Any]) -> None:
-        """Inserts rows; ``target`` is the name of the table and a SELECT clause, with query parameters."""
+        """Executes ``INSERT INTO {target} FROM rows``.
+
+        ``target`` is a table name followed by a SELECT clause; ``parameters`` has the values of its ``$name``
+        query parameters.
+        """
         # the SQL reads the local variable ``rows``; DuckDB would keep a registered table until the commit
         self.connection.execute(f"INSERT INTO {target} FROM rows", parameters)
 

@@ -277,7 +277,8 @@ class OffloadedEmbedding(nn.Module):
         self.steps = metadata["steps"]
 
     def __deepcopy__(self, memo: Any) -> None:
-        remedy = "build another embedding and `load` a file of this one, or pass its rows as `start`"
+        advice = "`load` into it a file that this one saved, or pass it the rows of this one as `start`"
+        remedy = f"build another embedding and {advice}"
         raise TypeError(f"an OffloadedEmbedding has no deep copy, which would double its memory: {remedy}")
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

@@ -81,5 +81,5 @@ class ChampionRecord:
             write_json(self.file, aliased._replace(location=str(location))._asdict())
 
     def remove(self) -> None:
-        """Removes the file, so that readers use the alias in mlflow.db."""
+        """Removes champion.json, so that readers use the alias ``champion`` in mlflow.db."""
         self.file.unlink(missing_ok=True)

@@ -122,7 +122,10 @@ class Tracking(Connection):
         )
 
     def describe(self, run_id: str, text: str) -> None:
-        """Sets the description (Markdown) of a run, after the link to Prefect; cuts it to MLflow's limit."""
+        """Sets the description (Markdown) of a run: a link to its Prefect run, if it has one, and ``text``.
+
+        A description that is longer than MLflow's limit is truncated.
+        """
         link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL_TAG)
         note = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
         if len(note) > NOTE_LENGTH:

@@ -42,6 +42,7 @@ def _token_kind(kind: str, subject: str) -> AblationBlock:
     return _block(kind, subject, f"train.encoder.{kind}=0")
 
 
+# Each subject begins a sentence that report.describe_effect ends: "Words are" + " worth .031 ± .006 on …".
 BLOCKS = (
     # Tokens of titles.
     _token_kind("word", "Words are"),

@@ -142,7 +142,7 @@ def vote(
 
 
 def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosines. Rows with equal cosines ascend.
+    """Finds the k rows of ``base`` with the largest positive cosines. Ties are in ascending row order.
 
     ``queries`` and ``base`` are arrays of rows with unit norm (or zero), or CSR matrices, of shape (titles,
     features). Returns ids, int64 (queries, k), and cosines, float32 (queries, k). If fewer than k rows have a

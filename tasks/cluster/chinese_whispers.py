@@ -44,7 +44,10 @@ Weighting = Literal["top", "lin", "log"]
 
 @configurable
 class ChineseWhispers:
-    """Strategy: clusters the graph of nearest titles by Chinese Whispers, in any number of clusters."""
+    """Strategy: clusters the graph of nearest titles by Chinese Whispers.
+
+    The number of clusters is a result of the algorithm, not a setting.
+    """
 
     name: Literal["chinese_whispers"] = "chinese_whispers"
     neighbours: int = setting(

@@ -171,7 +171,7 @@ def _neighbour_jaccard(ids):
             if neighbour < 0:
                 continue
             shared_count = last_set[neighbour] == title
-            for neighbour_id in ids[neighbour]:
-                shared_count += neighbour_id >= 0 and last_set[neighbour_id] == title
+            for second_neighbour in ids[neighbour]:
+                shared_count += second_neighbour >= 0 and last_set[second_neighbour] == title
             shares[title, column] = shared_count / (sizes[title] + sizes[neighbour] - shared_count)
     return shares

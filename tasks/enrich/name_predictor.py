@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddedTitles(NamedTuple):
-    """Titles of which categories are predicted, with the inputs of the prediction."""
+    """Vectors of titles, and the other inputs from which the categories of these titles are predicted."""
 
     vectors: Float32[np.ndarray, "titles dim"]  # unit norm, or zero for a title without tokens of the model
     # support of each label by the linear part, float32 (titles, labels); None for models of older versions

@@ -30,7 +30,7 @@ class GuideVocabulary:
     levels: int = 1
 
     def of_label(self, label: str) -> Names:
-        """Returns the name of a label at each level; "" if the label has no name at a level."""
+        """Returns the name of a label at the only level of this vocabulary: its most frequent spelling."""
         return (self.spellings.get(label, label),)
 
     def of_categories(self, categories: Sequence[str]) -> Names:
@@ -54,7 +54,7 @@ class Table:
         return len(next(iter(self.rows.values())))
 
     def of_label(self, label: str) -> Names:
-        """Returns the name of a label at each level; "" if the label has no name at a level."""
+        """Returns the name of a label at each level of the vocabulary; "" at a level where it has no name."""
         return self.rows.get(label, ("",) * self.levels)
 
     def of_categories(self, categories: Sequence[str]) -> Names:

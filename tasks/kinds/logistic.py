@@ -118,18 +118,18 @@ def _search_direction(
         scale: Diagonal of the initial inverse Hessian.
         history: Previous steps, each with the change of the gradient in this step; oldest first.
     """
-    direction, factors = -gradient, []
+    direction, alphas = -gradient, []  # two-loop recursion of L-BFGS; alpha and beta are its usual names
     for step, gradient_change in reversed(history):
-        factors.append(_dot(step, direction) / np.maximum(_dot(step, gradient_change), 1e-12))
-        direction = direction - factors[-1] * gradient_change
+        alphas.append(_dot(step, direction) / np.maximum(_dot(step, gradient_change), 1e-12))
+        direction = direction - alphas[-1] * gradient_change
     direction = direction * scale
     if history:
         step, gradient_change = history[-1]
         scaled_square = _dot(gradient_change, gradient_change * scale)
         direction *= _dot(step, gradient_change) / np.maximum(scaled_square, 1e-12)
-    for (step, gradient_change), factor in zip(history, reversed(factors), strict=True):
-        coefficient = _dot(gradient_change, direction) / np.maximum(_dot(step, gradient_change), 1e-12)
-        direction = direction + (factor - coefficient) * step
+    for (step, gradient_change), alpha in zip(history, reversed(alphas), strict=True):
+        beta = _dot(gradient_change, direction) / np.maximum(_dot(step, gradient_change), 1e-12)
+        direction = direction + (alpha - beta) * step
     return direction
 
 

@@ -100,14 +100,14 @@ def train_several_labels(samples, order, rate, threshold, growth, max_length, re
     inverse_rate, intercept_rate = one / rate, rate * intercept_factor
     weights = np.empty((max_length, labels), np.float32)
     error, intercepts = np.empty((2, labels), np.float32)
-    first_state, bias_state = state.copy(), state.copy()
+    initial_state, new_state = state.copy(), state.copy()  # other threads may change ``state`` meanwhile
     for visit, row in enumerate(order):
         features, value = ids[offsets[row] : offsets[row + 1]], values[offsets[row] : offsets[row + 1]]
         cutoff = np.float32(threshold + visit * growth)
         for label in range(labels):
-            intercepts[label] = bias_state[0, label]
+            intercepts[label] = new_state[0, label]
             if beta is not None:
-                intercepts[label] = -bias_state[0, label] * intercept_rate / (beta + bias_state[1, label])
+                intercepts[label] = -new_state[0, label] * intercept_rate / (beta + new_state[1, label])
             error[label] = intercepts[label]  # holds the margin at first, then the error
         for index in range(len(features)):
             record, factor, row_weights = records[features[index]], value[index], weights[index]
@@ -131,12 +131,12 @@ def train_several_labels(samples, order, rate, threshold, growth, max_length, re
         for label in range(labels):
             if beta is None:
                 error[label] *= rate
-                bias_state[0, label] -= intercept_factor * error[label]
+                new_state[0, label] -= intercept_factor * error[label]
             else:
-                new_root = np.sqrt(bias_state[1, label] * bias_state[1, label] + error[label] * error[label])
-                step = (new_root - bias_state[1, label]) / intercept_rate
-                bias_state[0, label] += error[label] - step * intercepts[label]
-                bias_state[1, label] = new_root
+                new_root = np.sqrt(new_state[1, label] * new_state[1, label] + error[label] * error[label])
+                step = (new_root - new_state[1, label]) / intercept_rate
+                new_state[0, label] += error[label] - step * intercepts[label]
+                new_state[1, label] = new_root
         for index in range(len(features)):
             record, factor, row_weights = records[features[index]], value[index], weights[index]
             if beta is None:
@@ -150,5 +150,5 @@ def train_several_labels(samples, order, rate, threshold, growth, max_length, re
                     sums[label] += gradient - (new_root - root) * inverse_rate * row_weights[label]
                     roots[label] = new_root
     for label in range(labels):
-        state[0, label] += bias_state[0, label] - first_state[0, label]
-        state[1, label] += bias_state[1, label] - first_state[1, label]
+        state[0, label] += new_state[0, label] - initial_state[0, label]
+        state[1, label] += new_state[1, label] - initial_state[1, label]

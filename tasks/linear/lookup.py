@@ -29,7 +29,7 @@ class Lookup:
         return iter(self._row_numbers)
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
-        """Returns the row number of each name. New names get the next numbers."""
+        """Returns the row number of each name, and adds new names, which get the next numbers."""
         return list(map(self._row_numbers.__getitem__, names))
 
     def fit_transform(self, samples: Sequence[Mapping[str, float]]) -> Any:

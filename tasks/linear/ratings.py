@@ -60,7 +60,7 @@ class Ratings:
 
     @staticmethod
     def from_columns(users: Any, items: Any, values: Any) -> Ratings:
-        """Builds ratings from three columns (ratings,): user names, item names and ratings.
+        """Builds ratings from three columns of equal length: user names, item names and values.
 
         Columns are lists, NumPy arrays or Arrow arrays. Names are strings or integers; 7 and "7" are equal.
         """

@@ -33,7 +33,7 @@ SAME_START = HOUR // 6  # maximum difference of starts of compared programmes, i
 
 
 @dataclass(frozen=True)
-class Member:
+class TargetMember:
     """Channel of a feed that provides programmes of a channel of the merged guide."""
 
     feed: int  # index of the feed
@@ -48,7 +48,7 @@ class Target:
     id: str
     names: tuple[str, ...]
     shift: int = 0  # microseconds that the playlist adds to the times of programmes
-    members: list[Member] = field(default_factory=list)  # channels of feeds, the preferred one first
+    members: list[TargetMember] = field(default_factory=list)  # channels of feeds, the preferred one first
 
     @property
     def keys(self) -> frozenset[str]:
@@ -107,7 +107,9 @@ class _Matcher:
         for row in self.confirmed_rows[target.id]:
             index = self.feed_indices.get(row.feed, -1)
             if index >= 0 and (channel := self.feeds[index].channels.get(row.channel)):
-                target.members.append(Member(index, channel, target.shift + round(row.shift_hours * HOUR)))
+                target.members.append(
+                    TargetMember(index, channel, target.shift + round(row.shift_hours * HOUR))
+                )
 
     def add_channel_(self, target: Target, feed_index: int, channel: Channel) -> None:
         """Adds a channel of a feed to the members of a target.
@@ -129,7 +131,7 @@ class _Matcher:
             if share is not None and share < MIN_AGREEMENT:
                 self.propose(target, feed_index, channel, 1.0)
                 return
-        target.members.append(Member(feed_index, channel, target.shift))
+        target.members.append(TargetMember(feed_index, channel, target.shift))
 
 
 def match_playlist(
@@ -218,7 +220,7 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
                 if len(target.members) > member_count:
                     continue
             id_ = _find_free_id(channel.id, targets)
-            targets[id_] = Target(id_, channel.names, 0, [Member(feed_index, channel)])
+            targets[id_] = Target(id_, channel.names, 0, [TargetMember(feed_index, channel)])
     for target in targets.values():
         matcher.add_confirmed_channels_(target)
     return Matching(list(targets.values()), list(matcher.proposals.values()))

@@ -108,7 +108,11 @@ def _compute_bounds(  # compiled by numba: a single function of arrays and numbe
     upper_bounds: np.ndarray,
     lower_bounds: np.ndarray,
 ) -> None:
-    """Writes, for each query, the upper bounds of all products and a min-heap of the largest lower bounds."""
+    """Computes bounds on the dot product of each query and each title from the code of the title.
+
+    Writes all upper bounds to ``upper_bounds``, float32 (queries, titles), and the largest lower bounds of
+    each query to ``lower_bounds``, float32 (queries, count), as a min-heap.
+    """
     count = lower_bounds.shape[1]
     for title in range(codes.shape[0]):
         for row in range(queries.shape[0]):

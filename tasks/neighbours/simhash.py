@@ -21,7 +21,7 @@ WORD_BITS = 64  # bits per word of a signature
 BAND_BITS = 16  # bits of a band, see find_near_duplicates
 RECALL = 0.999  # share of pairs with exactly the minimum cosine that find_near_duplicates finds
 PAIRS_PER_BATCH = 65_536  # pairs that are compared at once
-MAX_DISTANCE = 512  # of many titles with equal keys, each is compared only with the next MAX_DISTANCE - 1
+MAX_OFFSET = 512  # of many titles with equal keys, each is compared only with the next MAX_OFFSET - 1
 
 
 def draw_planes(dim: int, bits: int, generator: np.random.Generator) -> np.ndarray:
@@ -112,10 +112,10 @@ def _equal_pairs(keys: np.ndarray) -> Iterator[np.ndarray]:
     """Yields pairs of titles with equal keys, in batches: int64 arrays of lower row * titles + higher row."""
     order = np.argsort(keys, kind="stable")  # stable: ids stay ascending within a key
     sorted_keys = keys[order]
-    for distance in range(1, MAX_DISTANCE):
-        equal_positions = np.flatnonzero(sorted_keys[distance:] == sorted_keys[:-distance])
+    for offset in range(1, MAX_OFFSET):  # difference of positions in sorted_keys
+        equal_positions = np.flatnonzero(sorted_keys[offset:] == sorted_keys[:-offset])
         if not len(equal_positions):
             break
         for start in range(0, len(equal_positions), PAIRS_PER_BATCH):
             positions = equal_positions[start : start + PAIRS_PER_BATCH]
-            yield order[positions] * len(keys) + order[positions + distance]
+            yield order[positions] * len(keys) + order[positions + offset]

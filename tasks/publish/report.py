@@ -40,7 +40,7 @@ HEADLINE = {  # names of the main metrics of a run, by key
     "clusters": "clusters",
     "noise_share": "share of titles in no cluster",
     "ami": "AMI of clusters and categories",
-    "run_to_run_ari": "run-to-run ARI of clusters",
+    "run_to_run_ari": "adjusted Rand index (ARI) of clusters between seeds",
     "titles": "titles on the map",
     "programmes": "programmes in the guide",
 }

@@ -1,4 +1,4 @@
-"""Maps the frequent characters of training strings to rows of a table, and all others to row 0."""
+"""Maps the frequent characters of training strings to rows of an embedding table, and all others to row 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ MIN_COUNT = 2  # minimum number of occurrences of a character that has a row; ra
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Characters, sorted by code point. The character at index i has row i + 1; all others have row 0."""
+    """Characters that have separate rows in an embedding table, sorted by code point.
+
+    The character at index i has row i + 1. All characters outside the alphabet share row 0.
+    """
 
     characters: str
 

@@ -31,10 +31,11 @@ def run_baselines(
         titles: All titles of the corpus.
         read: Function that returns the inputs of the titles with the given row numbers.
         baselines: Baselines to score.
-        sets: Held-out sets, sorted by form (title_only, or title_context with airing context).
+        sets: Held-out sets; those with the same form follow each other. The form is the input of a title:
+            title_only (only the title) or title_context (the title and its airing context).
 
     Returns:
-        Scores by (form, protocol) and name of the baseline.
+        Scores by (form, protocol of the held-out set), then by name of the baseline.
     """
     scores: dict[tuple[str, str], dict[str, object]] = {}
     training = titles.labelled("train")

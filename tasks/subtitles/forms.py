@@ -90,7 +90,7 @@ def _is_side(text: str) -> bool:
 
 
 def _is_segment_list(text: str) -> bool:
-    """Returns whether separators divide the text into titles of segments."""
+    """Returns whether the text lists the titles of several segments of an episode, such as "A Day / Rain"."""
     segments = _LIST_SEPARATOR.split(text)
     if len(segments) == 1 or " " not in text or "/-" in text:
         return False

@@ -191,7 +191,7 @@ class CompiledStep:
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
         row_offsets = scratch("row_offsets", len(ids) + 1, dtype=torch.int32)
-        entry_titles = scratch("titles", len(tokens), dtype=torch.int32)
+        entry_titles = scratch("titles", len(tokens), dtype=torch.int32)  # an entry is a token of a title
         entries = ids, row_offsets, entry_titles, scratch("weights", len(tokens))
         _loops.group_by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)

@@ -14,7 +14,11 @@ _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[
 
 @dataclass(frozen=True, kw_only=True)
 class DatedFeed(NamedFeed):
-    """Guide with a date in its file name. In the source (name of the feed), ``{date}`` replaces the date."""
+    """Guide with a date in its file name.
+
+    Its ``source`` (name of the feed) has the placeholder ``{date}`` in place of the date, so that the guides
+    of all dates are versions of one feed.
+    """
 
     grabbed_at: datetime.datetime  # midnight of the date, with a time zone
 

@@ -3,11 +3,12 @@
 This prevents server-side request forgery: anyone who can start runs could otherwise read data that only this
 machine can reach, such as services on loopback, the local network, or the metadata service of a cloud. For
 http(s), a host name is resolved once, all addresses are checked, and the connection uses a checked address,
-also after a redirect. This prevents DNS rebinding. A proxy (HTTPS_PROXY) makes connections itself; then each
-host that this machine can resolve is checked before the request.
+also after a redirect. This prevents DNS rebinding. A proxy (HTTPS_PROXY) makes connections itself; then the
+host is checked before each request, unless this machine cannot resolve its name.
 
-The libraries for other schemes make connections themselves, so only the host is checked. http(s) inside
-another URL (``zip://*.xml::https://…``) is refused, because its redirects cannot be checked.
+The libraries for other schemes resolve host names and make connections themselves. Therefore, the addresses
+of the host are checked before the download, but the address of the connection is not. http(s) inside another
+URL (``zip://*.xml::https://…``) is refused, because its redirects cannot be checked.
 """
 
 import ipaddress

@@ -33,7 +33,7 @@ def plot_reliability(confidence: Float[np.ndarray, " titles"], held_out: HeldOut
         name="correct",
         marker={"color": BLUE},
         text=[f"{share:.2f} of {count:,} titles" for share, count in zip(shares, counts, strict=True)],
-        hovertemplate="confidence %{x:.2f}: correct %{text}<extra></extra>",
+        hovertemplate="confidence %{x:.2f}: %{text} are correct<extra></extra>",
     )
     selections = {float(target): held_out.cross_selected(float(target)) for target in TARGETS}
     selections = {target: mask for target, mask in selections.items() if mask.any()}

@@ -194,7 +194,7 @@ class Nearest(BasePositives):
         return draw
 
 
-Positives = Tags | Topics | Nearest
+Positives = Tags | Topics | Nearest  # strategies that draw the positive of an anchor
 
 
 def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:

@@ -1,4 +1,7 @@
-"""Plots a search over optimizers: best and mean score of each round, and the optimizers of the winners."""
+"""Plots a search over optimizers: scores of each round, and the optimizers of the best trainings so far.
+
+These trainings are the winners of the round (``space.Round``).
+"""
 
 from collections.abc import Sequence
 
@@ -10,7 +13,7 @@ from tasks.train.tuning.space import Round
 
 
 def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
-    """Draws the scores of each round as lines and, below, the optimizers of its winners as a stacked bar."""
+    """Draws the best and mean score of each round as lines; below, the optimizers of its winners as bars."""
     figure = make_subplot_figure(title, 640, rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
     round_numbers = list(range(1, len(rounds) + 1))
     best_scores = [search_round.winners[0][1] for search_round in rounds]

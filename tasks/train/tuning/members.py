@@ -84,7 +84,7 @@ def train_members(corpus: Path, folder: Path, jobs: Sequence[TrainingJob]) -> li
 def score_members(
     corpus: Path, folder: Path, settings: TrainSettings, members: Sequence[Member]
 ) -> list[float]:
-    """Returns the tuning score of each member; no member is trained."""
+    """Returns the tuning score of each member of a population; no member is trained."""
     training, scores = Training(corpus, settings), []
     for member in members:
         restore_member(training.trainer, folder, member)

@@ -47,7 +47,9 @@ def test_an_end_before_the_beginning_is_refused():
 
 def test_a_recommendation_has_the_documented_keys():
     page = (ROOT / "docs" / "tonight.md").read_text(encoding="utf-8")
-    (documented,) = json.loads(page.split("prints a list of programmes, the best first:\n\n")[1].split("\n\n")[0])
+    (documented,) = json.loads(
+        page.split("prints a list of programmes, the best first:\n\n")[1].split("\n\n")[0]
+    )
     document = recommendation_document(recommendation(also=(LATER,)))
     assert document.keys() == documented.keys()
     for key in ("also", "why"):
