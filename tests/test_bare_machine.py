@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from storage.stages import ROOT
 
@@ -83,6 +84,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 corpus, encoder, out = map(Path, sys.argv[1:])
 
@@ -145,6 +147,7 @@ def test_the_hook_does_refuse():
     assert bare(code) == "scipy is not on a bare machine"
 
 
+@pytest.mark.slow
 def test_every_file_of_these_rooms_imports_and_they_do_their_work(learnt, tmp_path: Path):
     home, _, _, corpus, _, encoder = learnt
     model = tmp_path / "model"

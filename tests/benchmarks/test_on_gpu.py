@@ -207,6 +207,7 @@ run_command("it", "", ["decisive"], lambda out, part: made, ["--out", sys.argv[1
 """
 
 
+@pytest.mark.slow
 def test_the_process_ends_at_its_limit_within_a_measurement_and_keeps_the_lines(tmp_path: Path):
     command = [sys.executable, "-c", HANGING, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=60, check=False)

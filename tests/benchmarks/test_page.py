@@ -174,6 +174,7 @@ def seen() -> dict[str, str]:
     return {name: os.environ[name] for name in ("OMP_WAIT_POLICY", "OMP_NUM_THREADS") if name in os.environ}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [None, "active"])
 def test_a_rivals_process_has_the_users_environment(policy: str | None):
     """A process as the command has it: the user's policy, else ours; a rival's has the user's alone."""

@@ -84,6 +84,7 @@ while True:  # two rows a transaction
 """
 
 
+@pytest.mark.slow
 def test_an_archive_made_beside_writers_has_whole_transactions(tmp_path: Path) -> None:
     home = Workspace(tmp_path / "home").home
     with Catalogue.open(home), contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:

@@ -113,6 +113,7 @@ def test_one_parent_with_children_a_table_and_a_plot(served: dict[str, str], tmp
     assert {"whodunit", "funny"} <= set(labels) and not {"krimi", "comedy"} & set(labels)
 
 
+@pytest.mark.slow
 def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
     done = guidespace(
         "--feed",

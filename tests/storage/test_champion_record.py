@@ -59,6 +59,7 @@ def test_the_record_follows_the_alias_of_another_database(
     assert not record.exists() and read_without_mlflow(mlflow_home) == "newer"
 
 
+@pytest.mark.slow
 def test_a_recorded_home_can_be_moved_and_changed_files_are_an_error(
     mlflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

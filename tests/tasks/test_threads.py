@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_threads_wait_asleep():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {
         "OMP_DISPLAY_ENV": "true"

@@ -98,6 +98,7 @@ def test_answers_are_those_of_the_model_folder(
     assert json.loads(capsys.readouterr().out) == printed
 
 
+@pytest.mark.slow
 def test_a_server_follows_another_server(
     toy_model: Path,
     reloader: ModelReloader,

@@ -120,6 +120,7 @@ def reports(folder: Path) -> list[dict]:
     return [json.loads((folder / f"report-{process}").read_text()) for process in range(2)]
 
 
+@pytest.mark.slow
 def test_rows_and_state_are_those_of_one_process_bit_for_bit(two_processes: Path):
     """The process accumulates the gradients of both batches; halves of them, since they are averaged."""
     space: dict = {}

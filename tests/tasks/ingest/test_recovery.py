@@ -213,6 +213,7 @@ def test_balanced_content_is_well_formed_and_stable(tokens: list[str]) -> None:
     assert balanced.count("\n") == content.count("\n")
 
 
+@pytest.mark.slow
 def test_balancing_takes_linear_time() -> None:
     """With quadratic time, each input exceeds the time limit of the suite."""
     for piece in ("<a>", "<![CDATA[", "<a", "<desc a", '<a b="', "</a>", "<desc>", "a" * 20, "<a 'b"):

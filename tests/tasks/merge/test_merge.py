@@ -106,6 +106,7 @@ def test_attributes_beside_the_times_remain(merged: Merger) -> None:
     assert b'stop="20250301190000 +0000" clumpidx="0/2" note="start=\'x\'" channel="one">' in guide
 
 
+@pytest.mark.slow
 def test_a_guide_of_ten_thousand_channels(merged: Merger) -> None:
     count = 10_000
     listed = [channel(f"c{number}", f"Name {number}") for number in range(count)]

@@ -153,6 +153,7 @@ def test_a_second_night_encodes_new_texts_only(tmp_path: Path, encoded: list[str
     np.testing.assert_array_equal(again.sentences[rows], corpus.sentences[list(places.values())])
 
 
+@pytest.mark.slow
 def test_a_damaged_piece_is_told_and_encoded_again(
     tmp_path: Path, encoded: list[str], caplog: pytest.LogCaptureFixture
 ):

@@ -19,6 +19,7 @@ from tasks.train.settings import TrainSettings
 SMALL = {"dim": 8, "epochs": 2, "threads": 1}
 
 
+@pytest.mark.slow
 def test_it_trains_and_goes_on_where_it_stopped(toy_corpus: Path, tmp_path: Path):
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps(SMALL), encoding="utf-8")

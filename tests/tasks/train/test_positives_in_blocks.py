@@ -12,6 +12,7 @@ from storage.formats.corpus import open_corpus
 from tasks.train.objectives.positives import Tags, nearest_of_class
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [4, 8])
 def test_positives_need_no_matrix_of_all_titles_and_labels(toy_corpus: Path, blocks: int):
     titles, labels, rng = blocks * BLOCK_ROWS, 400, np.random.default_rng(1)

@@ -28,6 +28,7 @@ def purity(places: np.ndarray, truth: np.ndarray, k: int = 10) -> float:
     return float((truth[np.argsort(distances, axis=1)[:, :k]] == truth[:, None]).mean())
 
 
+@pytest.mark.slow
 def test_groups_of_the_space_are_groups_of_the_plane():
     vectors, truth = planted(30, 40)
     places = compute_positions(
