@@ -13,6 +13,7 @@ value of ``liked``, ``rating`` or ``share`` is converted to an opinion from -1 (
 
 import csv
 import datetime
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -116,12 +117,13 @@ def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
             return pq.read_table(file).to_pylist()
         text = file.read_text(encoding="utf-8-sig")
         if suffix == ".csv":
-            return list(csv.DictReader(text.splitlines(), delimiter=_find_delimiter(text)))
+            return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text)))
         if suffix in (".json", ".jsonl", ".ndjson"):
             if text.lstrip().startswith("["):
                 rows = json.loads(text)
             else:
-                rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+                # str.splitlines would also split at U+2028, which JSON strings may contain
+                rows = [json.loads(line) for line in text.split("\n") if line.strip()]
             if not all(isinstance(row, dict) for row in rows):
                 raise LikesError(f'{file}: expected objects, such as {{"title": "Tatort", "liked": true}}')
             return rows
@@ -206,7 +208,7 @@ def _parse_time(
             moment = value
         elif isinstance(value, datetime.date):
             moment = datetime.datetime.combine(value, datetime.time())
-        elif isinstance(value, int | float) or str(value).strip().replace(".", "", 1).isdigit():
+        elif isinstance(value, int | float) or _is_seconds(str(value).strip()):
             moment = datetime.datetime.fromtimestamp(float(value), datetime.UTC)
         else:
             moment = datetime.datetime.fromisoformat(str(value).strip())
@@ -216,3 +218,8 @@ def _parse_time(
             "since 1970"
         ) from error
     return to_naive_utc(moment) if moment.tzinfo else moment
+
+
+def _is_seconds(text: str) -> bool:
+    """Returns whether a time is a number of seconds. Eight digits are a date, such as 20250131."""
+    return text.replace(".", "", 1).isdigit() and not (len(text) == 8 and text.isdigit())

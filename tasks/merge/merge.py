@@ -136,12 +136,10 @@ class Plan:
 
     def _merge_schedules(self, target: Target, rows: Sequence[np.ndarray]) -> MergedSchedule:
         """Merges the schedules of a channel. ``rows`` are the index rows of each feed of the channel."""
-        begin, end = self.window
         schedules = []
         for number, (member, feed_rows) in enumerate(zip(target.members, rows, strict=True)):
             shift = member.shift
-            stops = np.where(feed_rows["stop"] == NO_STOP, feed_rows["start"], feed_rows["stop"]) + shift
-            is_inside = (stops > begin) & (feed_rows["start"] + shift < end)
+            is_inside = _overlaps(feed_rows, shift, self.window)
             self.report.outside_count += int((~is_inside).sum())
             rows_inside = np.flatnonzero(is_inside)
             columns = (feed_rows[name][rows_inside].tolist() for name in ("start", "stop", "clumped"))
@@ -199,18 +197,21 @@ def merge(
     return plan
 
 
+def _overlaps(feed_rows: np.ndarray, shift: int, window: tuple[int, int]) -> np.ndarray:
+    """Returns which programmes begin in the window or are on air at its begin, bool, one per index row."""
+    starts, stops = feed_rows["start"] + shift, feed_rows["stop"] + shift
+    is_on_air = (feed_rows["stop"] != NO_STOP) & (stops > window[0])
+    return ((starts >= window[0]) | is_on_air) & (starts < window[1])
+
+
 def _check_not_empty(plan: Plan) -> None:
     """Raises a MergeError if the merged guide would have no programme."""
-    begin, end = plan.window
     rows = [
         (plan.feeds[member.feed].rows_of(member.channel.id), member.shift)
         for target in plan.targets
         for member in target.members
     ]
-    if any(
-        ((feed_rows["start"] + shift < end) & (feed_rows["start"] + shift >= begin)).any()
-        for feed_rows, shift in rows
-    ):
+    if any(_overlaps(feed_rows, shift, plan.window).any() for feed_rows, shift in rows):
         return
     if not plan.targets:
         raise MergeError(
@@ -225,7 +226,7 @@ def _check_not_empty(plan: Plan) -> None:
     ]
     if not starts:
         raise MergeError("the feeds have no programme of the selected channels; fetch newer feeds")
-    first, last = _format_time(min(starts)), _format_time(max(starts))
+    (begin, end), first, last = plan.window, _format_time(min(starts)), _format_time(max(starts))
     raise MergeError(
         f"no programme begins from {_format_time(begin)} to {_format_time(end)}: the programmes of the feeds "
         f"begin from {first} to {last}. Fetch newer feeds, or raise guide.days_back"

@@ -184,18 +184,20 @@ class Swarm:
         """Starts a replacement for each learner that was killed.
 
         Raises:
-            RuntimeError: A learner failed, or was killed MAX_KILLS times without a finished round.
+            RuntimeError: A learner failed, or was killed more than MAX_KILLS times without a finished round.
         """
         for number, process in enumerate(self._processes):
             if (exit_code := process.exitcode) is None:
                 continue
             if exit_code >= 0:
                 raise RuntimeError(f"learner {number} ended with exit code {exit_code}; see its output")
-            finished_rounds, (rounds_before, kills) = int(marks[number, FINISHED_ROUNDS]), self._kills[number]
-            self._kills[number] = finished_rounds, kills + 1 if finished_rounds == rounds_before else 0
-            if kills >= MAX_KILLS:
+            rounds_before, kills = self._kills[number]
+            finished_rounds = int(marks[number, FINISHED_ROUNDS])
+            kills = kills + 1 if finished_rounds == rounds_before else 1
+            self._kills[number] = finished_rounds, kills
+            if kills > MAX_KILLS:
                 raise RuntimeError(
-                    f"learner {number} was killed {kills} times without a finished step; check that "
+                    f"learner {number} was killed {kills} times without a finished round; check that "
                     "memory suffices, or reduce train.runner.learners"
                 )
             self._replaced_learners += 1

@@ -74,6 +74,17 @@ def test_time_in_seconds_and_as_a_date(tmp_path):
     rows = [{"title": "A", "liked": 1, "time": datetime.date(2026, 1, 2)}]
     found = read_likes_table(write(tmp_path / "a.parquet", rows), "me", AT)
     assert found["time"].to_pylist() == [datetime.datetime(2026, 1, 2)]
+    (tmp_path / "a.csv").write_text("title,liked,time\nA,1,20260102\n", encoding="utf-8")
+    found = read_likes_table(tmp_path / "a.csv", "me", AT)
+    assert found["time"].to_pylist() == [datetime.datetime(2026, 1, 2)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_title_with_a_line_separator_stays_one_row(tmp_path, kind):
+    title = "Tat\u2028ort\x85"
+    text = f'title,liked\n"{title}",1\n' if kind == "csv" else f'{{"title": "{title}", "liked": 1}}\r\n'
+    (tmp_path / f"a.{kind}").write_text(text, encoding="utf-8", newline="")
+    assert len(read_likes_table(tmp_path / f"a.{kind}", "me", AT)) == 1
 
 
 def test_no_rows_are_no_likes(tmp_path):

@@ -230,6 +230,6 @@ def test_a_learner_that_ends_by_itself_or_is_killed_over_and_over_is_an_error(
 
     monkeypatch.setattr(Swarm, "_start", killed_at_once)
     os.kill(training.swarm.pids[0] or 0, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="without a finished step; check that memory suffices"):
+    with pytest.raises(RuntimeError, match="without a finished round; check that memory suffices"):
         list(progress)
     assert training.swarm.pids == []
