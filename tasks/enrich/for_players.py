@@ -55,7 +55,8 @@ class PlayerNames:
             is_numbered: Whether the programme has an episode number, or gets one.
 
         Returns:
-            Names to add, and the lowest confidence of the kinds and genre from which players' names follow.
+            Names to add, and a lower bound of the confidence of the names for players: the lowest confidence
+            of the kinds and the genre of the programme (1 if players get no name).
         """
         allowed_names = [name for name in names if not (is_numbered and self.excludes_number([name]))]
         kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed_names), is_numbered)
