@@ -20,6 +20,8 @@ from flows.cli.exits import MESSAGE
 from storage.stages import ROOT
 from tests.flows.command import QUICK_NIGHT
 
+pytestmark = pytest.mark.slow
+
 FEED = ROOT / "sample" / "guide.xml.gz"
 COMMAND = [
     sys.executable,

@@ -13,6 +13,8 @@ from safetensors.torch import load_file
 from storage.tables import OffloadedEmbedding, OffloadedEmbeddingBag
 from tasks.optimizers import Adam
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 COMMON = """
 import torch

@@ -11,6 +11,8 @@ from tasks.tonight.choose import LikedPerson
 from tasks.tonight.page import render_tonight
 from tests.tasks.tonight.evenings import EVENING, LATER, at, recommendation
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "</script><img src=x onerror=alert(1)> & “\u2028” {{data}}"
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from tasks.publish.map.page import render_map
 
+pytestmark = pytest.mark.slow
+
 
 def test_filters_are_combined_with_each_other_and_with_a_highlight(page):
     lit = "guidespace.counts().lit"

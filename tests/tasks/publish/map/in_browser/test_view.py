@@ -7,6 +7,8 @@ import pytest
 
 from tasks.publish.map.page import render_map
 
+pytestmark = pytest.mark.slow
+
 NO_WEBGL = """const get = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
   return kind === "webgl" ? null : get.call(this, kind, ...rest);

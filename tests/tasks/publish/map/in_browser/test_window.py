@@ -8,6 +8,8 @@ import pytest
 
 from tasks.publish.map.page import render_map
 
+pytestmark = pytest.mark.slow
+
 
 def test_small_window(open_map, where):
     page = open_map()
