@@ -90,6 +90,12 @@ def test_days_back_and_ahead(merged: Merger) -> None:
         merged(content, now=now.replace(year=2026))
 
 
+def test_a_programme_that_is_on_air_at_midnight_makes_no_empty_guide(merged: Merger) -> None:
+    content = feed(programme("032300", "040100", "Late"))
+    guide = merged(content, now=NOW.replace(day=4), days_back=0, days_forward=0)
+    assert [title for *_, title in airings(guide)] == ["Late"]
+
+
 def test_other_encodings_and_damaged_programmes(merged: Merger) -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><tv>' + programme("1800", "1900", "Café") + "</tv>"
     assert airings(merged(text.encode("latin-1"))) == [("011800", "011900", "Café")]
