@@ -1,8 +1,8 @@
-"""Design rule 2: training, search and clustering run where torch, NumPy, pyarrow and safetensors are all
-there is.
+"""Design rule 2: training, search and clustering run where torch, NumPy, pyarrow and safetensors are the
+only packages.
 
-A process of its own raises on every other import, and then does the work: trains a small corpus, embeds it,
-searches it and clusters it.
+A new process refuses every other import, then trains a model on a small corpus, embeds the titles, searches
+and clusters them.
 """
 
 import json
@@ -47,9 +47,9 @@ class Bare(importlib.abc.MetaPathFinder):
 
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        # _sysconfigdata_… bears the platform's name, and is in no list
-        of_python = top in sys.stdlib_module_names or top.startswith("_sysconfigdata_")
-        if not of_python and top not in {allowed!r}:
+        # _sysconfigdata_… contains the platform's name and is in no list
+        in_standard_library = top in sys.stdlib_module_names or top.startswith("_sysconfigdata_")
+        if not in_standard_library and top not in {allowed!r}:
             raise ModuleNotFoundError(f"{{name}} is not on a bare machine", name=name)
         return None
 
@@ -57,18 +57,18 @@ for name in list(sys.modules):  # what a .pth file of this environment has impor
     top = name.partition(".")[0]
     if top not in sys.stdlib_module_names and top not in {allowed!r} and not name.startswith("__"):
         del sys.modules[name]
-own = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
-for finder in own:  # none has metadata of a package that is not there
-    finder.find_distributions = Bare().find_distributions
+for finder in sys.meta_path:
+    if hasattr(finder, "find_distributions"):  # hides the metadata of packages that cannot be imported
+        finder.find_distributions = Bare().find_distributions
 sys.meta_path.insert(0, Bare())
 """
 
 IMPORTS = """
 import importlib, json, pathlib
 names = []
-rooms = "tasks/train tasks/recurrent tasks/search tasks/encoder tasks/neighbours tasks/cluster storage/tables"
-for room in rooms.split():
-    for file in sorted(pathlib.Path(room).rglob("*.py")):
+packages = "train recurrent search encoder neighbours cluster".split()
+for folder in [f"tasks/{package}" for package in packages] + ["storage/tables"]:
+    for file in sorted(pathlib.Path(folder).rglob("*.py")):
         if file.name != "task.py" and not file.name.endswith("plot.py"):
             names.append(str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"))
 names += ["storage.artifacts", "storage.home.workspace", "storage.arrays"]
@@ -84,7 +84,6 @@ import json, sys
 from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
 
 corpus, encoder, out = map(Path, sys.argv[1:])
 
@@ -98,8 +97,8 @@ from tasks.search.search import TitleSearch
 from tasks.encoder.title_encoder import TitleEncoder
 vectors = TitleEncoder.open(encoder).embed(pq.read_table(corpus / "titles.parquet")["raw_title"].to_pylist())
 from storage.formats.corpus import open_corpus
-opened, own = TitleEncoder.open(encoder), open_corpus(corpus)
-dense = opened.bag.dense(own.sentences, own.descriptions)
+opened, content = TitleEncoder.open(encoder), open_corpus(corpus)
+dense = opened.bag.dense(content.sentences, content.descriptions)
 for name in ("similarity", "similarity_alone"):
     np.save(encoder / f"{name}.npy", opened.similarity(dense, vectors))
 np.save(encoder / "dense.npy", dense)
@@ -140,7 +139,7 @@ def bare(code: str, *arguments: Path) -> str:
     return done.stdout.strip()
 
 
-def test_the_hook_does_refuse():
+def test_the_import_hook_refuses_other_packages():
     code = (
         "try:\n    import scipy\nexcept ImportError as error:\n    print(error)\nelse:\n    print('imported')"
     )
@@ -148,7 +147,7 @@ def test_the_hook_does_refuse():
 
 
 @pytest.mark.slow
-def test_every_file_of_these_rooms_imports_and_they_do_their_work(learnt, tmp_path: Path):
+def test_training_search_and_clustering_run_with_torch_numpy_and_pyarrow_only(learnt, tmp_path: Path):
     home, _, _, corpus, _, encoder = learnt
     model = tmp_path / "model"
     shutil.copytree(home / encoder.path, model)
@@ -167,8 +166,9 @@ def test_every_file_of_these_rooms_imports_and_they_do_their_work(learnt, tmp_pa
     assert (tmp_path / "checkpoint" / "checkpoint.safetensors").exists()
     assert not {"prefect", "pydantic", "duckdb", "mlflow", "scipy", "sklearn", "lxml"} & set(found["modules"])
     labels = [names[0] for names in pq.read_table(model / "titles.parquet")["labels"].to_pylist()]
-    groups = {
-        cluster: {label for label, own in zip(labels, found["clusters"], strict=True) if own == cluster}
-        for cluster in set(found["clusters"]) - {-1}
-    }
-    assert groups and all(len(own) == 1 for own in groups.values())  # no cluster mixes categories
+    assigned = found["clusters"]
+    categories = {cluster: set() for cluster in assigned if cluster != -1}
+    for label, cluster in zip(labels, assigned, strict=True):
+        if cluster != -1:
+            categories[cluster].add(label)
+    assert categories and all(len(names) == 1 for names in categories.values())
