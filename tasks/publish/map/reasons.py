@@ -24,7 +24,7 @@ POSITIVE, NEGATIVE = 3, 1  # maximum numbers of reasons that increase, and that 
 MIN_SHARE = 0.02  # minimum absolute contribution of a reason to a cosine
 MAX_WORDS = 11  # maximum number of compared words per title
 PAIRS, OTHER_PARTS, FORM_INDEX = POSITIVE + NEGATIVE, len(NON_WORD_PARTS), NON_WORD_PARTS.index(FORM)
-_BLOCK = 4096  # titles per block; the parts of these titles and of their neighbours take 200 MB
+_BLOCK = 512  # titles per block; the parts of these titles and of their neighbours take 35 MB
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ def _compute_parts(
         (parts, dim); and the norm of the vector of each title, including the words beyond MAX_WORDS.
     """
     words: list[list[str]] = []
-    parts, norms = [], []
+    norms: list[np.ndarray] = []
+    parts, count = np.empty((0, 0), dtype=np.float16), 0
     for start in range(0, max(len(raw_titles), 1), _BLOCK):
         block = slice(start, start + _BLOCK)
         block_dense = None if dense is None else dense[block]
@@ -160,7 +161,12 @@ def _compute_parts(
         position_in_title = np.arange(len(matrix)) - np.repeat(offsets[:-1], lengths)
         is_other_part = position_in_title >= np.repeat(lengths - OTHER_PARTS, lengths)
         is_used = (position_in_title < MAX_WORDS) | is_other_part
+        if start == 0:  # for the maximum number of parts; the system allocates only the used pages
+            max_parts = len(raw_titles) * (MAX_WORDS + OTHER_PARTS)
+            parts = np.empty((max_parts, matrix.shape[1]), dtype=np.float16)
+        used_count = int(is_used.sum())
         # torch converts to float16 in a ninth of the time of NumPy
-        parts.append(torch.from_numpy(matrix[is_used]).half().numpy())
+        parts[count : count + used_count] = torch.from_numpy(matrix[is_used]).half().numpy()
+        count += used_count
         words += [title_parts[:-OTHER_PARTS][:MAX_WORDS] for title_parts in part_names]
-    return words, np.concatenate(parts), np.concatenate(norms)
+    return words, parts[:count], np.concatenate(norms)
