@@ -54,7 +54,7 @@ class Swarm:
         runner: Number of learners, and the interval at which they exchange dense parameters.
         trainer: Trainer whose parameters are trained.
         folder: Folder of the Corpus.
-        rows: Corpus rows of the training titles, int64 (titles,).
+        title_ids: Ids (rows in the corpus) of the training titles, int64 (titles,).
         loader: Loader of all batches.
     """
 
@@ -63,11 +63,11 @@ class Swarm:
         runner: Hogwild,
         trainer: Trainer,
         folder: Path,
-        rows: np.ndarray,
+        title_ids: np.ndarray,
         loader: BatchLoader,
     ) -> None:
         self._learners, self._replaced_learners = runner.learners, 0
-        self._trainer, self._folder, self._rows, self._loader = trainer, folder, rows, loader
+        self._trainer, self._folder, self._title_ids, self._loader = trainer, folder, title_ids, loader
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
         # For each learner: finished rounds when it was last killed, and number of kills since its last round.
@@ -153,7 +153,7 @@ class Swarm:
 
     def _allocate(self) -> Shared:
         """Allocates the shared memory of parameters, optimizer state, ``control`` and ``marks``."""
-        sections, title_count = self._trainer.sections(), len(self._rows)
+        sections, title_count = self._trainer.sections(), len(self._title_ids)
         shapes = {name: (section.shape, section.dtype) for name, section in sections.items()}
         shapes |= {"control": ((WORDS,), torch.int64), "marks": ((self._learners, WORDS), torch.int64)}
         shapes |= {"titles": ((title_count,), torch.int64)}
@@ -163,7 +163,7 @@ class Swarm:
         if isinstance(table, MappedTable):
             folder = Path(table.folder or tempfile.gettempdir())
         shared = Shared(shapes, folder)
-        shared["titles"].copy_(torch.from_numpy(self._rows))
+        shared["titles"].copy_(torch.from_numpy(self._title_ids))
         return shared
 
     def _start(self, number: int) -> BaseProcess:
