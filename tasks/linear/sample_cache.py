@@ -97,9 +97,8 @@ class SampleCache:
         excess_values = self._value_count + int(lengths[added_rows].sum()) - len(self.rows.ids)
         if max(excess_rows, excess_values) > 0:
             self._evict(excess_rows, excess_values)
-            added_rows = added_rows[rows.slacks[added_rows] <= self._slack_limit][
-                : len(self.rows.labels) - self.count
-            ]
+            added_rows = added_rows[rows.slacks[added_rows] <= self._slack_limit]
+            added_rows = added_rows[: len(self.rows.labels) - self.count]
             added_rows = added_rows[np.cumsum(lengths[added_rows]) <= len(self.rows.ids) - self._value_count]
         compiled(dual_loops.copy_rows)(rows, added_rows, self.rows, self.count)
         self.count += len(added_rows)
@@ -109,9 +108,8 @@ class SampleCache:
         """Evicts at least ``row_count`` rows and ``value_count`` values, by descending slack, then by age."""
         order = np.argsort(-self.rows.slacks[: self.count], kind="stable")
         sizes = np.cumsum(np.diff(self.rows.offsets)[order])
-        evicted_rows = order[
-            : max(row_count, int(np.searchsorted(sizes, value_count)) + 1, self.count // EVICTION_DIVISOR)
-        ]
+        rows_for_values = int(np.searchsorted(sizes, value_count)) + 1
+        evicted_rows = order[: max(row_count, rows_for_values, self.count // EVICTION_DIVISOR)]
         self._slack_limit = float(self.rows.slacks[evicted_rows].min(initial=np.inf))
         self.is_cached[self.rows.samples[evicted_rows]] = False
         is_kept = np.ones(self.count, dtype=bool)
