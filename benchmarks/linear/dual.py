@@ -26,7 +26,7 @@ from storage.arrays import Ragged, offsets_of
 from storage.artifacts import Progress
 from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlock, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
-from tasks.linear.dual_steps import load_rows
+from tasks.linear.sample_cache import load_rows
 
 FEATURES, WORDS, TOPICS, TOPIC_WORDS = 250_000, 100, 100, 2000
 SHARE, RATE, PASSES, WITHIN, TOLERANCE = 0.1, 150e6, 30, 0.01, 1e-3

@@ -75,13 +75,13 @@ class Offloaded:
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
         self._eviction, recent = eviction, partial(eviction.recent, lookahead=lookahead, batch=batch)
-        options = (row_dtype, state_dtype), transfer, folder, recent
-        self.storage = RowStorage(start, optimizer, self.device, cache_rows, *options)
+        dtypes = row_dtype, state_dtype
+        self.storage = RowStorage(start, optimizer, self.device, cache_rows, dtypes, transfer, folder, recent)
         self.statistics = Statistics(self.storage.records.width)
         on_gpu = self.device.type == "cuda"
         # Reads of a plan wait for the writes of the same plan, and overlap with the writes of the next plan.
-        streams = [torch.cuda.Stream(self.device) if on_gpu else None for _ in range(2)]
-        self._read_stream, self._write_stream = streams
+        self._read_stream = torch.cuda.Stream(self.device) if on_gpu else None
+        self._write_stream = torch.cuda.Stream(self.device) if on_gpu else None
         self._current: ReadyBatch | None = None
         self._prefetcher: Prefetcher[Any, ReadyBatch] | None = None
         self._error: BaseException | None = None
@@ -102,8 +102,8 @@ class Offloaded:
         self._finish_loop()
         if self._write_stream is not None:
             self._write_stream.wait_stream(torch.cuda.current_stream(self.device))
-        prefetcher_arguments = self.planner, self.execute, self._steps, self.lookahead
-        prefetcher = self._prefetcher = Prefetcher(batches, ids, *prefetcher_arguments)
+        prefetcher = Prefetcher(batches, ids, self.planner, self.execute, self._steps, self.lookahead)
+        self._prefetcher = prefetcher
         try:
             for batch, ready_batch in self.statistics.count_batches(prefetcher):
                 self._current = ready_batch

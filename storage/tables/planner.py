@@ -29,7 +29,7 @@ from storage.tables.eviction.slot_order import NO_STEP, SlotOrder
 class CachePlan:
     """Transfers that must precede the step of a batch, and the slots of its rows. All arrays are int64."""
 
-    number: int  # number of the batch since the table was created
+    number: int  # number of the batch since the table was created; NO_STEP outside of ``prefetch``
     ids: np.ndarray  # distinct rows of the batch, (unique,)
     slots: np.ndarray  # slot of each row, (unique,); 0 for rows without a slot
     direct: np.ndarray  # positions in ``ids`` of the rows without a slot, which are used directly on the host
@@ -98,8 +98,17 @@ class Planner:
         slots[direct] = 0
         used_slots = np.concatenate([hit_slots, free_slots])
         self.order.record(number, ids[cold], used_slots, self._last_batches)
-        transfers = leave_ids, leave_slots + self.hot, ids[enter], free_slots + self.hot
-        return CachePlan(number, ids, slots, direct, *transfers, depends_on_step)
+        return CachePlan(
+            number=number,
+            ids=ids,
+            slots=slots,
+            direct=direct,
+            leave_ids=leave_ids,
+            leave_slots=leave_slots + self.hot,
+            enter_ids=ids[enter],
+            enter_slots=free_slots + self.hot,
+            depends_on_step=depends_on_step,
+        )
 
     def locate(self, ids: np.ndarray) -> np.ndarray:
         """Returns the slot of each row of ``ids``, or -1 if the row has no slot: int64 (unique,)."""

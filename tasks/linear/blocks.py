@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from storage.arrays import Ragged, offsets_of
 from storage.atomic import replaced_folder
@@ -164,13 +165,9 @@ class SampleBlocks:
             labels=labels,
         )
 
-    def stream(self) -> "BlockStream":
-        """Returns an iterator over all blocks, which repeats them without end."""
-        return BlockStream(self)
-
 
 class BlockStream(Iterator[SampleBlock]):
-    """Iterates over all blocks cyclically. A thread reads PREFETCH_BLOCKS blocks in advance.
+    """Iterates over all blocks cyclically, without end. A thread reads PREFETCH_BLOCKS blocks in advance.
 
     If the thread fails, ``next`` raises its error.
     """
@@ -211,12 +208,7 @@ def _to_blocks(
     samples: Iterable[tuple[Any, Ragged]], features: int, block_bytes: int
 ) -> Iterator[_RowArrays]:
     """Divides the rows of all batches into blocks of at most ``block_bytes``."""
-    remaining_rows: _RowArrays = (
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int32),
-        np.zeros(0, np.float32),
-        np.zeros(0, np.int8),
-    )
+    remaining_rows = _validate_samples(csr_matrix((0, features)), Ragged.from_rows([]), features)
     for rows, labels in samples:
         lengths, ids, values, signs = (
             np.concatenate([remaining_array, array])

@@ -36,12 +36,11 @@ from scipy.sparse import csr_matrix
 from storage.artifacts import Progress
 from storage.formats.linear_model import read_linear_model, write_linear_model
 from tasks.linear.blocks import PREFETCH_BLOCKS, BlockStream, SampleBlocks
-from tasks.linear.dual_loops import Loss, SampleRows
-from tasks.linear.dual_steps import SampleCache, load_rows, visit_rows
+from tasks.linear.dual_loops import DualState
+from tasks.linear.sample_cache import SampleCache, load_rows
 from tasks.linear.sparse import validate_rows
 
 KIND = "dual_cached_svm"
-DualState = tuple[np.ndarray, np.ndarray, Loss]  # α, w and the loss
 MIN_SWEEPS = 2  # minimum number of sweeps over cached samples for each block that is read
 
 
@@ -67,7 +66,7 @@ class DualCachedSVM:
         self.alphas = np.zeros(0, dtype=np.float32)
         self._weights = np.zeros(1)  # float64, w₀ + Σ Δα y x over all visits; the last entry is the intercept
         self._solution = self._weights
-        self._file: int | None = None
+        self._digest: int | None = None  # of the samples on which the model was trained
 
     @property
     def weights(self) -> np.ndarray:
@@ -114,18 +113,17 @@ class DualCachedSVM:
         self.gap, self._solution = np.inf, self._weights
         primal, best_weights = np.inf, self._weights
         diagonal, upper = (0.5 / self.cost, np.inf) if self.squared else (0.0, self.cost)
-        loss = Loss(self.squared, np.float32(diagonal), np.float32(upper))
-        state: DualState = self.alphas, self._weights, loss
+        state = DualState(self.alphas, self._weights, np.float32(diagonal), np.float32(upper))
         dual_sum = float((self.alphas - diagonal / 2 * self.alphas.astype(np.float64) ** 2).sum())
         pass_loss, start_weights = 0.0, self._weights
-        with blocks.stream() as stream:
+        with BlockStream(blocks) as stream:
             for step in range(1, passes * len(blocks) + 1):
                 block = next(stream)
                 if block.number == 0:
                     start_weights, pass_loss = self._weights.copy(), 0.0
                 rows, block_loss = load_rows(block, start_weights, self.squared)
                 pass_loss += block_loss
-                dual_sum += _visit_uncached(rows, cache, rng, state)
+                dual_sum += cache.visit_new(rows, state)
                 metrics = {"dual": (dual := self._dual(dual_sum))}
                 if block.number == len(blocks) - 1:
                     pass_primal = self._primal(start_weights, pass_loss)
@@ -150,7 +148,7 @@ class DualCachedSVM:
     def save(self, folder: Path) -> None:
         """Writes the model to a folder, which is replaced. A loaded model can continue training."""
         arrays = {"alphas": self.alphas, "sums": self._weights, "solution": self._solution}
-        settings = {"cost": self.cost, "squared": self.squared, "prior": self.prior, "file": self._file}
+        settings = {"cost": self.cost, "squared": self.squared, "prior": self.prior, "file": self._digest}
         write_linear_model(folder, KIND, arrays, {}, settings)
 
     @classmethod
@@ -158,11 +156,10 @@ class DualCachedSVM:
         """Loads a model that ``save`` has written."""
         files = read_linear_model(folder, KIND)
         settings = dict(files.settings)
-        file = settings.pop("file")
+        digest = settings.pop("file")
         model = cls(**settings)
         model.alphas, model._weights = files.arrays["alphas"], files.arrays["sums"]
-        model._solution = files.arrays["solution"]
-        model._file = file
+        model._solution, model._digest = files.arrays["solution"], digest
         return model
 
     def _primal(self, weights: np.ndarray, loss: float) -> float:
@@ -180,11 +177,11 @@ class DualCachedSVM:
 
     def _bind_samples(self, blocks: SampleBlocks) -> None:
         """Allocates a dual variable per sample, or checks that earlier calls had the same samples."""
-        if self._file is None:
+        if self._digest is None:
             self.alphas = np.zeros(blocks.samples, dtype=np.float32)
             self._weights = np.append(np.zeros(blocks.features), self.prior)
-            self._file = blocks.digest
-        elif self._file != blocks.digest:
+            self._digest = blocks.digest
+        elif self._digest != blocks.digest:
             raise ValueError(
                 f"{blocks.file} is not the file that this model was trained on ({len(self.alphas)} "
                 "samples). Train a new model."
@@ -201,19 +198,6 @@ def _allocate_cache(blocks: SampleBlocks, cache_bytes: int, rng: np.random.Gener
     return SampleCache(size, blocks.samples, blocks.values, rng)
 
 
-def _visit_uncached(
-    rows: SampleRows, cache: SampleCache, rng: np.random.Generator, state: DualState
-) -> float:
-    """Performs a dual step on each uncached row of a block, and adds these rows to the cache.
-
-    Returns the change of Σ (α − ½Dα²).
-    """
-    order = rng.permutation(np.flatnonzero(~cache.is_cached[rows.samples]))
-    change, violation = visit_rows(rows, order, *state)
-    cache.add(rows, violation)
-    return change
-
-
 def _sweep_cache(
     cache: SampleCache, stream: BlockStream, values_per_sweep: int, tolerance: float, state: DualState
 ) -> float:
@@ -223,6 +207,6 @@ def _sweep_cache(
     """
     change, sweeps = 0.0, 0
     while (sweeps < MIN_SWEEPS or not stream.ready) and cache.count and cache.violation > tolerance:
-        change += cache.sweep(values_per_sweep, *state)
+        change += cache.sweep(values_per_sweep, state)
         sweeps += 1
     return change

@@ -7,7 +7,7 @@ for Large-scale Linear SVM. ICML 2008, algorithm 1), here with x_i followed by a
 
 G is the gradient with respect to α_i, and y_i is the label.
 
-``Loss`` holds D and U: 0 and C for the hinge loss, 1 / 2C and infinity for the squared hinge loss.
+D and U are 0 and C for the hinge loss, and 1 / 2C and infinity for the squared hinge loss.
 """
 
 from typing import Any, NamedTuple
@@ -24,8 +24,7 @@ class SampleRows(NamedTuple):
     """Samples of the dual cached SVM in memory, one per row.
 
     Attributes:
-        begins: int64 (rows,), first position of the row's ids and values.
-        ends: int64 (rows,), end (exclusive) of the positions of the row.
+        offsets: int64 (rows + 1,), position of the first value of each row, then the number of values.
         ids: uint32 (values,); unsigned, so numba omits the check for negative indices.
         values: float32 (values,).
         labels: int8 (rows,), -1 or 1.
@@ -34,8 +33,7 @@ class SampleRows(NamedTuple):
         slacks: float32 (rows,), absolute gradient if it pushes α_i against a bound, else 0.
     """
 
-    begins: np.ndarray
-    ends: np.ndarray
+    offsets: np.ndarray
     ids: np.ndarray
     values: np.ndarray
     labels: np.ndarray
@@ -44,16 +42,18 @@ class SampleRows(NamedTuple):
     slacks: np.ndarray
 
 
-class Loss(NamedTuple):
-    """Loss function of the dual cached SVM, with its constants D and U in the dual.
+class DualState(NamedTuple):
+    """Variables of the dual problem, which a visit changes in place, and constants of the loss.
 
     Attributes:
-        squared: Whether the hinge loss is squared.
+        alphas: α, float32 (samples,).
+        weights: w, float64 (features + 1,); the last entry is the intercept.
         diagonal: D, the diagonal term of the dual.
         upper: U, the upper bound of α_i.
     """
 
-    squared: bool
+    alphas: np.ndarray
+    weights: np.ndarray
     diagonal: np.float32
     upper: np.float32
 
@@ -77,40 +77,38 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
 prefetch: Any = intrinsic(_prefetch)
 
 
-def visit_rows(
-    rows: SampleRows, order: np.ndarray, alphas: np.ndarray, weights: np.ndarray, loss: Loss
-) -> tuple[float, float]:
+def visit_rows(rows: SampleRows, order: np.ndarray, state: DualState) -> tuple[float, float]:
     """Performs a dual step on each row in ``order``.
 
     Returns the change of Σ (α − ½Dα²) and the largest projected gradient. The projected gradient of α_i is
     the absolute value of its gradient, or 0 if the gradient pushes α_i against a bound.
     """
-    begins, ends, ids, values, labels, samples, norms, slacks = rows
+    offsets, ids, values, labels, samples, norms, slacks = rows
+    alphas, weights, diagonal, upper = state
     intercept = len(weights) - 1
     dual_change = max_violation = 0.0
     for index in range(len(order)):
         if index + 2 * PREFETCH_ROWS < len(order):
             row = order[index + 2 * PREFETCH_ROWS]
-            prefetch(begins, row)
-            prefetch(ends, row)
+            prefetch(offsets, row)
             prefetch(labels, row)
             prefetch(samples, row)
             prefetch(norms, row)
             prefetch(slacks, row)
         if index + PREFETCH_ROWS < len(order):
             row = order[index + PREFETCH_ROWS]
-            for position in range(begins[row], ends[row], 16):  # 64 bytes
+            for position in range(offsets[row], offsets[row + 1], 16):  # 64 bytes
                 prefetch(ids, position)
                 prefetch(values, position)
         row = order[index]
-        begin, end = begins[row], ends[row]
+        begin, end = offsets[row], offsets[row + 1]
         score = weights[intercept]
         for position in range(begin, end):
             score += weights[ids[position]] * values[position]
         label, old_alpha = labels[row], alphas[samples[row]]
-        curvature = norms[row] + loss.diagonal
-        gradient = label * score - 1.0 + loss.diagonal * old_alpha
-        new_alpha = np.float32(min(max(old_alpha - gradient / curvature, 0.0), loss.upper))
+        curvature = norms[row] + diagonal
+        gradient = label * score - 1.0 + diagonal * old_alpha
+        new_alpha = np.float32(min(max(old_alpha - gradient / curvature, 0.0), upper))
         change = np.float64(new_alpha) - np.float64(old_alpha)
         if change != 0.0:
             step = change * label
@@ -118,26 +116,26 @@ def visit_rows(
                 weights[ids[position]] += step * values[position]
             weights[intercept] += step
             alphas[samples[row]] = new_alpha
-            dual_change += change * (1.0 - loss.diagonal * (old_alpha + 0.5 * change))
+            dual_change += change * (1.0 - diagonal * (old_alpha + 0.5 * change))
         if old_alpha == 0.0:
             projected = max(-gradient, 0.0)
-        elif old_alpha == loss.upper:
+        elif old_alpha == upper:
             projected = max(gradient, 0.0)
         else:
             projected = abs(gradient)
         max_violation = max(max_violation, projected)
         gradient += change * curvature
-        slacks[row] = gradient if new_alpha == 0.0 else -gradient if new_alpha == loss.upper else 0.0
+        slacks[row] = gradient if new_alpha == 0.0 else -gradient if new_alpha == upper else 0.0
     return float(dual_change), max_violation
 
 
 def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     """Writes the norm of each row to ``rows.norms`` and returns the sum of the losses of the rows."""
-    begins, ends, ids, values, labels, _, norms, _ = rows
+    offsets, ids, values, labels, _, norms, _ = rows
     loss_sum = 0.0
-    for row in range(len(begins)):
+    for row in range(len(labels)):
         score, norm = weights[len(weights) - 1], 1.0
-        for position in range(begins[row], ends[row]):
+        for position in range(offsets[row], offsets[row + 1]):
             score += weights[ids[position]] * values[position]
             norm += np.float64(values[position]) * np.float64(values[position])
         norms[row] = norm
@@ -146,34 +144,17 @@ def sum_losses(rows: SampleRows, weights: np.ndarray, squared: bool) -> float:
     return loss_sum
 
 
-def append_rows(
-    cached: SampleRows, count: int, value_count: int, rows: SampleRows, selection: np.ndarray
-) -> None:
-    """Appends ``rows[selection]`` to ``cached``, which has ``count`` rows with ``value_count`` values."""
-    for index in range(len(selection)):
-        row = selection[index]
-        cached.begins[count] = value_count
-        for position in range(rows.begins[row], rows.ends[row]):
-            cached.ids[value_count] = rows.ids[position]
-            cached.values[value_count] = rows.values[position]
-            value_count += 1
-        cached.ends[count] = value_count
-        cached.labels[count], cached.samples[count] = rows.labels[row], rows.samples[row]
-        cached.norms[count], cached.slacks[count] = rows.norms[row], rows.slacks[row]
+def copy_rows(source: SampleRows, selection: np.ndarray, target: SampleRows, count: int) -> None:
+    """Copies ``source[selection]`` to ``target``, after its first ``count`` rows.
+
+    If ``source`` is ``target``, ``count`` must be 0 and ``selection`` ascending; all other rows are removed.
+    """
+    end = target.offsets[count]
+    for row in selection:
+        for position in range(source.offsets[row], source.offsets[row + 1]):
+            target.ids[end], target.values[end] = source.ids[position], source.values[position]
+            end += 1
+        target.labels[count], target.samples[count] = source.labels[row], source.samples[row]
+        target.norms[count], target.slacks[count] = source.norms[row], source.slacks[row]
         count += 1
-
-
-def compact_rows(rows: SampleRows, kept_rows: np.ndarray) -> None:
-    """Moves the rows ``kept_rows`` (ascending numbers) to the beginning, and overwrites the other rows."""
-    value_count = 0
-    for target in range(len(kept_rows)):
-        row = kept_rows[target]
-        begin, end = rows.begins[row], rows.ends[row]
-        rows.begins[target] = value_count
-        for position in range(begin, end):
-            rows.ids[value_count] = rows.ids[position]
-            rows.values[value_count] = rows.values[position]
-            value_count += 1
-        rows.ends[target] = value_count
-        rows.labels[target], rows.samples[target] = rows.labels[row], rows.samples[row]
-        rows.norms[target], rows.slacks[target] = rows.norms[row], rows.slacks[row]
+        target.offsets[count] = end

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, no_type_check
 
 import numpy as np
 
@@ -78,8 +78,8 @@ class Factorisation:
         if self.mean is None:
             self.mean = float(ratings.values.mean(dtype=np.float64))
         users, items = self.users.add(ratings.user_names), self.items.add(ratings.item_names)
-        rows = users.take(ratings.users), items.take(ratings.items)
-        blocks = sort_into_blocks(*rows, ratings.values, np.random.default_rng(self.settings.seed))
+        rng = np.random.default_rng(self.settings.seed)
+        blocks = sort_into_blocks(users.take(ratings.users), items.take(ratings.items), ratings.values, rng)
         with ThreadPoolExecutor(self.settings.threads) as pool:
             for _ in range(epochs):
                 self.rmse.append(self.epoch(blocks, pool))
@@ -95,7 +95,7 @@ class Factorisation:
         dim, rate, decay = settings.dim, np.float32(settings.learning_rate), np.float32(settings.weight_decay)
 
         def train_block(block: tuple[np.ndarray, np.ndarray, np.ndarray]) -> float:
-            return train(*block, self.users.values, self.items.values, dim, rate, decay, mean)
+            return train(block, self.users.values, self.items.values, dim, rate, decay, mean)
 
         map_blocks = map if self.settings.threads == 1 else pool.map
         squared_error = sum(sum(map_blocks(train_block, stage)) for stage in blocks.stages())
@@ -199,21 +199,13 @@ class FactorRows:
         self.factors, self.biases = self.values[:, : self._dim], self.values[:, self._dim]
 
 
-def _train_block(
-    users: Any,
-    items: Any,
-    ratings: Any,
-    user_rows: Any,
-    item_rows: Any,
-    dim: int,
-    rate: Any,
-    decay: Any,
-    mean: Any,
-) -> float:
-    """Trains for one pass over ratings and returns the sum of the squared errors.
+@no_type_check
+def _train_block(block, user_rows, item_rows, dim, rate, decay, mean):
+    """Trains for one pass over the ratings of a block and returns the sum of the squared errors.
 
     The error of a rating is measured before training on it.
     """
+    users, items, ratings = block
     keep_factor = np.float32(1) - rate * decay
     squared_error_sum = 0.0
     for rating_row in range(len(users)):

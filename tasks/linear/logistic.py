@@ -121,8 +121,8 @@ class SparseLogistic:
                 part: np.ndarray, previous_samples: int, threads: int, copies: Sequence[np.ndarray]
             ) -> None:
                 records, state = copies[0].reshape(self._records.shape), copies[1].reshape(self._state.shape)
-                penalty = self.alpha * (self.seen + previous_samples), self.alpha * threads
-                train(samples, part, rate, *penalty, max_length, records, state, beta)
+                threshold = self.alpha * (self.seen + previous_samples)
+                train(samples, part, rate, threshold, self.alpha * threads, max_length, records, state, beta)
 
             sample_rows = orders[0][:FREQUENCY_SAMPLES]  # all rows would take a fifth of the time of a pass
             sampled_ids, sampled_values = (
@@ -137,12 +137,13 @@ class SparseLogistic:
             blocks = [order[begin : begin + BLOCK] for order in orders for begin in range(0, count, BLOCK)]
             counts = np.array([len(block) for block in blocks])
             schedule = self.solver.schedule(self.seen + np.cumsum(counts) - counts, counts, self.alpha)
-            model = max_length, self._records, self._state, beta
-            run_shared(
-                self.threads,
-                len(blocks),
-                lambda turn: train(samples, blocks[turn], *schedule[turn].tolist(), *model),
-            )
+
+            def train_block(turn: int) -> None:
+                rate, threshold, growth = schedule[turn].tolist()
+                records, state = self._records, self._state
+                train(samples, blocks[turn], rate, threshold, growth, max_length, records, state, beta)
+
+            run_shared(self.threads, len(blocks), train_block)
             self.solver.apply_pending_(self._records, schedule, counts)
         self.seen, self._weights = self.seen + count * self.epochs, None
         return self

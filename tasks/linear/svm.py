@@ -98,9 +98,10 @@ class OnlineSvm:
         count, width = rows.shape[0], _padded_count(_count_of(self.labels))
         duals = np.empty((count if self.epochs > 1 else 1, width), dtype=np.float32)
         rng, train_pass = np.random.default_rng((self.seed, self.seen)), compiled(_train_pass)
-        model = self._weights, self._intercepts[:width], np.float32(1 / (2 * self.cost))
+        intercepts, slack = self._intercepts[:width], np.float32(1 / (2 * self.cost))
         for epoch in range(self.epochs):
-            train_pass(*samples, *label_arrays, rng.permutation(count), duals, epoch == 0, *model)
+            order = rng.permutation(count)
+            train_pass(samples, label_arrays, order, duals, epoch == 0, self._weights, intercepts, slack)
         self.seen += count
         return self
 
@@ -109,7 +110,7 @@ class OnlineSvm:
         self._grow()
         samples, width = validate_rows(rows, _count_of(self.features)), _padded_count(_count_of(self.labels))
         margins = np.empty((rows.shape[0], width), dtype=np.float32)
-        compiled(_compute_margins)(*samples, self._weights, self._intercepts[:width], margins)
+        compiled(_compute_margins)(samples, self._weights, self._intercepts[:width], margins)
         return np.ascontiguousarray(margins[:, : _count_of(self.labels)])
 
     def save(self, folder: Path) -> None:
@@ -161,10 +162,10 @@ def _padded_count(labels: int) -> int:
 
 
 @no_type_check
-def _train_pass(
-    offsets, ids, values, label_offsets, label_ids, order, duals, is_first, weights, intercepts, slack
-):
+def _train_pass(samples, labels, order, duals, is_first, weights, intercepts, slack):
     """Trains for one pass over the samples, in the order of the sample numbers ``order``; slack is 1 / 2C."""
+    offsets, ids, values = samples
+    label_offsets, label_ids = labels
     zero, one = np.float32(0), np.float32(1)
     step, signs = np.empty_like(intercepts), np.empty_like(intercepts)
     width = len(intercepts)
@@ -199,7 +200,8 @@ def _train_pass(
 
 
 @no_type_check
-def _compute_margins(offsets, ids, values, weights, intercepts, margins):
+def _compute_margins(samples, weights, intercepts, margins):
+    offsets, ids, values = samples
     for row in range(len(margins)):
         sums = margins[row]
         sums[:] = intercepts

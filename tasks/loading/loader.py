@@ -54,7 +54,8 @@ class _Batches:
             corpus = open_corpus(self.folder)
             self._opened = corpus, Bagger(corpus.kinds)
         corpus, bagger = self._opened
-        tokens = corpus.tokens.take(plan.rows)
+        ids = plan.title_ids
+        tokens = corpus.tokens.take(ids)
         rng = np.random.default_rng([self.seed, epoch, number])
         has_context = bagger.kinds.max(initial=0) >= CONTEXT
         is_kept, shows_context = None, np.zeros(len(tokens), dtype=bool)
@@ -64,7 +65,7 @@ class _Batches:
             shows_context = rng.random(len(tokens), dtype=np.float32) >= self.context_dropout
             is_context = bagger.kinds.take(tokens.values) >= CONTEXT
             is_kept = np.where(is_context, np.repeat(shows_context, tokens.lengths), is_kept)
-        sentence_features = self.encoder.dense(corpus.sentences[plan.rows], corpus.descriptions[plan.rows])
+        sentence_features = self.encoder.dense(corpus.sentences[ids], corpus.descriptions[ids])
         targets = self.sampler.collate(plan, corpus.labels, shows_context)
         return Batch(bagger.bags(tokens, is_kept, sentence_features), targets)
 
@@ -75,7 +76,7 @@ class BatchLoader:
     Args:
         folder: Folder of a Corpus.
         sampler: Groups titles into batches, and creates the data for the loss function.
-        rows: Corpus rows of the titles to train on, int64 (titles,); None: all labelled training titles.
+        title_ids: Ids of the titles to train on, int64 (titles,); None: all labelled training titles.
         dropout: Share of the tokens of a title, except context tokens, that are dropped at random.
         context_dropout: Share of titles whose context tokens are all dropped.
         encoder: Encoder that computes the sentence features from sentence vectors.
@@ -89,7 +90,7 @@ class BatchLoader:
         folder: Path,
         sampler: Sampler,
         *,
-        rows: np.ndarray | None = None,
+        title_ids: np.ndarray | None = None,
         dropout: float,
         context_dropout: float = 0.0,
         encoder: Encoder = DEFAULT_ENCODER,
@@ -99,7 +100,7 @@ class BatchLoader:
     ) -> None:
         self._batches = _Batches(folder, sampler, encoder, dropout, context_dropout, seed)
         self._corpus = open_corpus(folder)
-        self._rows = self._corpus.training if rows is None else rows
+        self._title_ids = self._corpus.training if title_ids is None else title_ids
         if workers == AUTOMATIC:
             corpus_bytes = sum(file.stat().st_size for file in Path(folder).glob("*.npy"))
             workers = choose_loading_workers(
@@ -114,7 +115,7 @@ class BatchLoader:
         The iterator starts with batch ``first_batch`` and yields every ``stride``-th batch.
         """
         rng = np.random.default_rng([self._batches.seed, epoch])
-        plans = self._batches.sampler.plan_epoch(self._rows, self._corpus.labels, rng)
+        plans = self._batches.sampler.plan_epoch(self._title_ids, self._corpus.labels, rng)
         items = [(epoch, number, plan) for number, plan in enumerate(plans)]
         return len(plans), self._delivery.deliver(items[first_batch::stride])
 

@@ -10,16 +10,16 @@ from storage.arrays import Ragged
 class Sampler(Protocol):
     """Part of a training objective: groups titles into batches and creates the data for the loss function."""
 
-    def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
+    def plan_epoch(self, title_ids: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[Any]:
         """Plans the batches of an epoch.
 
         Args:
-            rows: Corpus rows of the titles of the epoch, int64 (titles,).
+            title_ids: Ids (rows in the corpus) of the titles of the epoch, int64 (titles,).
             labels: Label ids of all titles of the corpus.
             rng: Random generator.
 
         Returns:
-            A plan for each batch. Its attribute ``rows`` contains the corpus rows of the titles in the batch.
+            A plan for each batch. Its attribute ``title_ids`` contains the ids of the titles in the batch.
         """
         ...
 

@@ -11,7 +11,7 @@ from tasks.train.settings import TrainSettings
 def open_batches(
     corpus: OpenCorpus,
     settings: TrainSettings,
-    rows: np.ndarray,
+    title_ids: np.ndarray,
     buffers: dict[str, Tensor],
     *,
     workers: int,
@@ -22,7 +22,7 @@ def open_batches(
     Args:
         corpus: The opened Corpus.
         settings: Settings of the run.
-        rows: Corpus rows of the titles to load, int64 (titles,).
+        title_ids: Ids (rows in the corpus) of the titles to load, int64 (titles,).
         buffers: Buffers of the objective, by name.
         workers: Number of loader processes; 0: this process loads the batches; -1: see train.workers.
         pin: Whether the loader copies batches to page-locked memory, from which copies to a GPU are faster.
@@ -30,7 +30,7 @@ def open_batches(
     return BatchLoader(
         corpus.folder,
         settings.objective.sampler(corpus, buffers),
-        rows=rows,
+        title_ids=title_ids,
         dropout=settings.dropout,
         context_dropout=settings.context_dropout,
         encoder=settings.encoder,

@@ -31,14 +31,11 @@ from tasks.train import step_loops
 from tasks.train.objectives import Label
 from tasks.train.runners import Hogwild
 from tasks.train.settings import TrainSettings
+from tasks.train.step_loops import Entries
 
 MIN_TEMPERATURE = 0.03  # lowest τ for which exp(−2 / τ) is a normal float32
 MIN_TITLES_SHOWN = 80_000  # loading the machine code takes 0.5 s, and a title then takes about 6 µs less
 UPDATE_RULES = {SGD: step_loops.SGD, RowwiseAdagrad: step_loops.ROWWISE_ADAGRAD, Adam: step_loops.ADAM}
-
-# The entries of a batch (an entry is a token of a title), grouped by token, as four arrays: distinct token
-# ids, offsets of the entries of each id, title of each entry, weight of each entry.
-Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def unsupported_reason(
@@ -83,10 +80,11 @@ class _Parameter:
         self._optimizer, self._rule = optimizer, UPDATE_RULES[type(optimizer)]
         no_tensor = torch.zeros(0, 1)
         first, second = state.get("first", state.get("sum", no_tensor)), state.get("second", no_tensor)
-        self._arrays, self._weights = [tensor.numpy() for tensor in (rows, first, second)], weights.numpy()
+        self._arrays = rows.numpy(), first.numpy(), second.numpy()
+        self._weights = weights.numpy()
         # A dense parameter has one entry per row: row i has the i-th gradient with weight 1.
         offsets, ones = np.arange(len(rows) + 1, dtype=np.int32), np.ones(len(rows), dtype=np.float32)
-        self._entries = offsets[:-1].astype(np.int64), offsets, offsets[:-1], ones
+        self._entries = Entries(offsets[:-1].astype(np.int64), offsets, titles=offsets[:-1], weights=ones)
 
     def update_(self, grads: np.ndarray, factor: float, step: int, entries: Entries | None = None) -> None:
         """Updates rows in place. The gradient of a row is the weighted sum of ``grads`` over its entries.
@@ -94,9 +92,8 @@ class _Parameter:
         If ``entries`` is None, all rows are updated, and row i has the gradient ``grads[i]``. ``factor``
         multiplies the learning rate, and ``step`` is the number of the step, from 1.
         """
-        ids, *entry_arrays = entries or self._entries
-        constants = tuple(map(np.float32, self._constants(factor, step)))
-        _loops.update_(*self._arrays, ids, self._weights, *entry_arrays, grads, self._rule, constants)
+        constants, entries = tuple(map(np.float32, self._constants(factor, step))), entries or self._entries
+        _loops.update_(self._arrays, self._weights, entries, grads, self._rule, constants)
 
     def _constants(self, factor: float, step: int) -> Sequence[float]:
         """Returns the constants of the update rule, in the order that ``step_loops.update_`` expects."""
@@ -178,8 +175,7 @@ class CompiledStep:
 
     def apply(self, gradients: Gradients, factor: float, step: int) -> None:
         """Updates the parameters in step number ``step``, with learning rates multiplied by ``factor``."""
-        ids = gradients.entries[0]
-        self._touched[ids] = True
+        self._touched[gradients.entries.ids] = True
         self._parameters["rows"].update_(gradients.title_sums, factor, step, gradients.entries)
         self._parameters["labels"].update_(gradients.labels, factor, step)
         if gradients.layer is not None:
@@ -190,12 +186,15 @@ class CompiledStep:
         bags, targets, scratch = batch.bags, batch.targets, self._scratch_array
         ids, tokens, kinds, _, offsets, _ = (tensor.numpy() for tensor in bags)
         titles, (labels, dim) = len(offsets) - 1, self._labels.shape
-        row_offsets = scratch("row_offsets", len(ids) + 1, dtype=torch.int32)
-        entry_titles = scratch("titles", len(tokens), dtype=torch.int32)  # an entry is a token of a title
-        entries = ids, row_offsets, entry_titles, scratch("weights", len(tokens))
-        _loops.group_by_row(tokens, kinds, offsets, self._alpha, self._powers, *entries[1:])
+        entries = Entries(
+            ids,
+            scratch("row_offsets", len(ids) + 1, dtype=torch.int32),
+            scratch("titles", len(tokens), dtype=torch.int32),
+            scratch("weights", len(tokens)),
+        )
+        _loops.group_by_row(tokens, kinds, offsets, self._alpha, self._powers, entries)
         bag, bag_factors = scratch("bag", titles, dim), scratch("bag_factors", titles)
-        _loops.sum_rows(self._rows, *entries, bag)
+        _loops.sum_rows(self._rows, entries, bag)
         _loops.make_unit(bag, bag_factors)
         vectors, sentence_vectors = bag, None
         if bags.dense.shape[1]:
@@ -205,8 +204,8 @@ class CompiledStep:
         np.copyto(units, self._labels)
         _loops.make_unit(units, unit_factors)
         cosine_grads = self._multiply(vectors, units.T, "cosine_grads")
-        target_arrays = (getattr(targets, name).numpy() for name in ("aired", "titles", "labels", "shares"))
-        loss = _loops.cross_entropy_(cosine_grads, *self._temperatures, *target_arrays)
+        target_arrays = tuple(tensor.numpy() for tensor in targets)
+        loss = _loops.cross_entropy_(cosine_grads, self._temperatures, target_arrays)
         label_grads = self._multiply(cosine_grads.T, vectors, "label_grads")
         squared_norm = _loops.unit_backward(label_grads, units, unit_factors, label_grads)
         grads, layer_grads = self._multiply(cosine_grads, units, "grads"), None

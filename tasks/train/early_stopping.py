@@ -34,23 +34,23 @@ class TuningSet:
         share: Share of first words, from 0 to 1; titles with these first words are validation titles.
 
     Attributes:
-        training: Corpus rows of the titles to train on.
-        validation: Corpus rows of the validation titles.
+        training: Ids (rows in the corpus) of the titles to train on, int64 (titles,).
+        validation: Ids of the validation titles, int64 (titles,).
     """
 
     def __init__(self, corpus: OpenCorpus, share: float) -> None:
-        rows = corpus.training
-        is_validation = np.zeros(len(rows), dtype=bool)
+        title_ids = corpus.training
+        is_validation = np.zeros(len(title_ids), dtype=bool)
         if share:
-            is_validation = open_array(corpus.folder, "family_hash")[rows] < share
-        self.training, self.validation = rows[~is_validation], rows[is_validation]
+            is_validation = open_array(corpus.folder, "family_hash")[title_ids] < share
+        self.training, self.validation = title_ids[~is_validation], title_ids[is_validation]
         base_size = MAX_BASE_TITLES if share else COLLAPSE_SAMPLE
-        base_rows = self.training[:: -(-len(self.training) // base_size) or 1]
+        base_ids = self.training[:: -(-len(self.training) // base_size) or 1]
         self._bagger = Bagger(corpus.kinds)
-        title_sets = self.validation, base_rows
-        self._validation_tokens, self._base_tokens = (without_context(corpus, rows) for rows in title_sets)
-        self._sentence_vectors = [(corpus.sentences[rows], corpus.descriptions[rows]) for rows in title_sets]
-        labels = (corpus.labels.take(rows).multi_hot(len(corpus.label_names)) for rows in title_sets)
+        id_arrays = self.validation, base_ids
+        self._validation_tokens, self._base_tokens = (without_context(corpus, ids) for ids in id_arrays)
+        self._sentence_vectors = [(corpus.sentences[ids], corpus.descriptions[ids]) for ids in id_arrays]
+        labels = (corpus.labels.take(ids).multi_hot(len(corpus.label_names)) for ids in id_arrays)
         self._validation_labels, self._base_labels = (torch.from_numpy(array).float() for array in labels)
         self._label_counts = self._base_labels.sum(0)
 
@@ -109,7 +109,7 @@ def effective_rank(vectors: Float[Tensor, "titles dim"]) -> float:
     return float(torch.special.entr(shares).sum().exp()) if singular_values.any() else 0.0
 
 
-def without_context(corpus: OpenCorpus, rows: np.ndarray) -> Ragged:
-    """Returns the tokens of the titles in ``rows`` of the corpus, without context tokens."""
-    tokens = corpus.tokens.take(rows)
+def without_context(corpus: OpenCorpus, title_ids: np.ndarray) -> Ragged:
+    """Returns the tokens of the titles with the ids ``title_ids``, without context tokens."""
+    tokens = corpus.tokens.take(title_ids)
     return tokens.where(corpus.kinds[tokens.values] < CONTEXT)

@@ -64,15 +64,15 @@ class Training:
         device, corpus = choose_device(settings.device), open_corpus(corpus_folder)
         validation_share = settings.tuning_share if settings.patience else 0.0
         self.tuning_set = TuningSet(corpus, validation_share)
-        rows = self.tuning_set.training
-        if len(rows) < 2:
-            raise ValueError(f"the corpus has {len(rows)} labelled training titles; at least two are needed")
+        title_ids = self.tuning_set.training
+        if (count := len(title_ids)) < 2:
+            raise ValueError(f"the corpus has {count} labelled training titles; at least two are needed")
         self.trainer = Trainer(corpus, settings, device)
         self.table, buffers, pin = self.trainer.table, self.trainer.buffers, device.type == "cuda"
-        self.loader = open_batches(corpus, settings, rows, buffers, workers=settings.workers, pin=pin)
+        self.loader = open_batches(corpus, settings, title_ids, buffers, workers=settings.workers, pin=pin)
         self._corpus, self.swarm, runner = corpus, None, settings.runner
         if not isinstance(runner, OneProcess):
-            self.swarm = Swarm(runner, self.trainer, corpus_folder, rows, self.loader)
+            self.swarm = Swarm(runner, self.trainer, corpus_folder, title_ids, self.loader)
         self._learner_metrics: dict[str, float] = {}  # metrics of the last epoch; empty with one process
 
     @property
@@ -180,8 +180,8 @@ class Training:
         The caller must finish the training step of a batch before it requests the next batch.
         """
         if not first_batch:  # a run that is resumed within an epoch uses the buffers of its checkpoint
-            rows, labels = self.tuning_set.training, self._corpus.labels
-            self.settings.objective.refresh_(self.trainer.buffers, rows, labels, self._training_vectors)
+            title_ids, labels = self.tuning_set.training, self._corpus.labels
+            self.settings.objective.refresh_(self.trainer.buffers, title_ids, labels, self._training_vectors)
         batch_count, loaded_batches = self.loader.epoch(epoch, first_batch)
         for batch in self.table.prefetch(loaded_batches, lambda batch: batch.bags.ids):
             yield batch_count, batch
@@ -206,11 +206,10 @@ class Training:
 
     def _training_vectors(self) -> torch.Tensor:
         """Returns the current vectors of the training titles, with their context tokens (channel, hour …)."""
-        rows, corpus = self.tuning_set.training, self._corpus
-        sentence_features = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
-        return self.trainer.vectors(
-            corpus.tokens.take(rows), Bagger(corpus.kinds), sentence_features, untrained=True
-        )
+        ids, corpus = self.tuning_set.training, self._corpus
+        sentence_features = self.settings.encoder.dense(corpus.sentences[ids], corpus.descriptions[ids])
+        tokens, bagger = corpus.tokens.take(ids), Bagger(corpus.kinds)
+        return self.trainer.vectors(tokens, bagger, sentence_features, untrained=True)
 
     def _gradient_message(self, error: NonFiniteGradient) -> str:
         """Returns an error message that names up to three tokens or rows with a non-finite gradient."""

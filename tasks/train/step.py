@@ -143,14 +143,14 @@ class Trainer:
         return skipped_steps
 
     def vectors(
-        self, tokens: Ragged, bagger: Bagger, dense: np.ndarray, *, untrained: bool = False
+        self, tokens: Ragged, bagger: Bagger, sentence_features: np.ndarray, *, untrained: bool = False
     ) -> Tensor:
         """Computes the vectors of titles with the current parameters.
 
         Args:
             tokens: Token ids of each title.
             bagger: Forms bags (token ids with weights) from the token ids.
-            dense: Sentence features of each title, (titles, features).
+            sentence_features: Sentence features of each title, float32 (titles, features).
             untrained: Whether the vectors include tokens whose rows no step has updated.
 
         Returns:
@@ -163,7 +163,7 @@ class Trainer:
                 end = min(start + _CHUNK_TITLES, len(tokens))
                 chunk = tokens.between(start, end)
                 is_trained = None if untrained else self.touched.numpy()[chunk.values]
-                bags = bagger.bags(chunk, is_trained, dense[start:end]).to(self.device)
+                bags = bagger.bags(chunk, is_trained, sentence_features[start:end]).to(self.device)
                 rows = self.table.gather(bags.ids)[0]
                 chunk_vectors.append(encode_bags(self.settings.encoder, rows, bags, layer).cpu())
         return torch.cat(chunk_vectors)

@@ -4,9 +4,11 @@ The arithmetic is in float32, and results are written to output arrays, which ar
 over dimensions or labels, so that LLVM vectorises them.
 """
 
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
+
+from storage.shapes import Float32, Int32, Int64
 
 SGD, ROWWISE_ADAGRAD, ADAM = range(3)  # update rules of ``update_``
 MIN_NORM = np.float32(1e-12)  # vectors shorter than this become zero and get no gradient (encoder/bags.py)
@@ -16,9 +18,18 @@ C0, C1, C2, C3 = (np.float32(value) for value in (1.0000000026, 0.6931469287, 0.
 C4, C5, C6 = (np.float32(value) for value in (0.0096845805, 0.0012387821, 0.0002187750))
 
 
+class Entries(NamedTuple):
+    """Entries of a batch (an entry is a token of a title), grouped by token."""
+
+    ids: Int64[np.ndarray, " unique"]  # distinct token ids
+    offsets: Int32[np.ndarray, " unique+1"]  # offsets of the entries of each id
+    titles: Int32[np.ndarray, " any"]  # title of each entry
+    weights: Float32[np.ndarray, " any"]  # weight of each entry: α_kind · powers[n], see ``group_by_row``
+
+
 @no_type_check
-def group_by_row(tokens, kinds, title_offsets, alpha, powers, row_offsets, titles, weights):
-    """Groups the entries (tokens of titles) of a batch by row instead of by title.
+def group_by_row(tokens, kinds, title_offsets, alpha, powers, entries):
+    """Groups the entries of a batch by row instead of by title; writes all fields of ``entries`` but the ids.
 
     Args:
         tokens: Position of the row of each entry in the distinct rows of the batch.
@@ -26,10 +37,9 @@ def group_by_row(tokens, kinds, title_offsets, alpha, powers, row_offsets, title
         title_offsets: Offsets of the entries of each title, (titles + 1,).
         alpha: Weight α of each token kind.
         powers: powers[n] is the factor on the weight of a token if n tokens of its title have its kind.
-        row_offsets: Output, int32 (distinct rows + 1,): offsets of the entries of each row.
-        titles: Output, int32 (entries,): title of each entry.
-        weights: Output, float32 (entries,): weight α_kind · powers[n] of each entry.
+        entries: Entries to write.
     """
+    _, row_offsets, titles, weights = entries
     kind_counts, kind_weights = np.zeros(len(alpha), np.int64), np.empty(len(alpha), np.float32)
     row_offsets[:] = 0
     for entry in range(len(tokens)):
@@ -54,13 +64,12 @@ def group_by_row(tokens, kinds, title_offsets, alpha, powers, row_offsets, title
 
 
 @no_type_check
-def sum_rows(rows, ids, row_offsets, titles, weights, sums):
+def sum_rows(rows, entries, sums):
     """Writes the weighted sum of the rows of each title to ``sums``, (titles, dim).
 
-    Reading the rows in the order of the table is twice as fast as reading them title by title. ``ids`` are
-    the distinct rows of the batch; ``row_offsets``, ``titles`` and ``weights`` are the outputs of
-    group_by_row.
+    Reading the rows in the order of the table is twice as fast as reading them title by title.
     """
+    ids, row_offsets, titles, weights = entries
     sums[:] = ZERO
     for number in range(len(ids)):
         row = rows[ids[number]]
@@ -118,23 +127,24 @@ def sum_of_squares(grads):
 
 
 @no_type_check
-def cross_entropy_(cosines, temperature, aired_temperature, aired, titles, labels, shares):
+def cross_entropy_(cosines, temperatures, targets):
     """Returns the mean label loss (objectives/label.py) of n titles; replaces ``cosines`` by its gradient.
 
     The gradient is (p − t) / n with p = softmax(cosines / τ) and the shares t of the labels of a title. τ is
-    ``aired_temperature`` for titles with context tokens and ``temperature`` for others. ``cosines`` has the
-    shape (titles, labels); ``aired``, ``titles``, ``labels`` and ``shares`` are the fields of LabelTargets.
+    ``temperatures[1]`` for titles with context tokens and ``temperatures[0]`` for others. ``cosines`` has the
+    shape (titles, labels). ``targets`` contains the fields of LabelTargets.
 
     The softmax does not subtract the maximum, because exp((cosine − 1) / τ) cannot overflow. This number is
     a normal float if 2 / τ < 87.
     """
+    titles, labels, shares, aired = targets
     num_titles, num_labels, entry, loss = len(cosines), cosines.shape[1], 0, np.float64(0)
     bits = np.empty(num_labels, np.int32)
     powers_of_two = bits.view(np.float32)  # 2^k, written as exponent bits
     title_share = ONE / np.float32(num_titles)
     for title in range(num_titles):
         row = cosines[title]
-        title_temperature = aired_temperature if aired[title] else temperature
+        title_temperature = temperatures[1] if aired[title] else temperatures[0]
         scale, first_entry, exp_sum = LOG2E / title_temperature, entry, ZERO
         while entry < len(titles) and titles[entry] == title:
             loss -= shares[entry] * (row[labels[entry]] - ONE)
@@ -160,14 +170,16 @@ def cross_entropy_(cosines, temperature, aired_temperature, aired, titles, label
 
 
 @no_type_check
-def update_(rows, first, second, ids, row_weights, row_offsets, titles, weights, grads, rule, constants):
-    """Updates the rows of ``ids`` and their optimizer state by the update rule ``rule``.
+def update_(arrays, row_weights, entries, grads, rule, constants):
+    """Updates the rows of ``entries.ids`` and their optimizer state by the update rule ``rule``.
 
-    The gradient of a row is Σ weight · grads[title] over its entries. ``first`` is the accumulator of
-    row-wise Adagrad (tokens, 1) or the first moment of Adam, and ``second`` is the second moment of Adam.
+    The gradient of a row is Σ weight · grads[title] over its entries. ``arrays`` are the rows, the
+    accumulator of row-wise Adagrad (tokens, 1) or the first moment of Adam, and the second moment of Adam.
     ``row_weights`` multiply the learning rate of each row. ``constants`` is the result of
     compiled_step._Parameter._constants.
     """
+    rows, first, second = arrays
+    ids, row_offsets, titles, weights = entries
     rate, epsilon, new_first_share, beta2, new_second_share, correction = constants
     grad = np.empty(rows.shape[1], np.float32)
     for number in range(len(ids)):

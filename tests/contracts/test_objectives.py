@@ -64,7 +64,7 @@ def plans_of(objective: Any, corpus: OpenCorpus, rows: np.ndarray, seed: int = 1
 
 
 def collated(objective: Any, corpus: OpenCorpus, plan: Any) -> Any:
-    return sampler_of(objective, corpus).collate(plan, corpus.labels, np.arange(len(plan.rows)) % 2 == 0)
+    return sampler_of(objective, corpus).collate(plan, corpus.labels, np.arange(len(plan.title_ids)) % 2 == 0)
 
 
 def unit_vectors(titles: int, seed: int = 0) -> torch.Tensor:
@@ -83,14 +83,14 @@ def test_an_epoch_shows_every_title_it_is_given_and_no_other(objective: Any, toy
     given = corpus.training[::2]
     plans = plans_of(objective, corpus, given)
     assert len(plans) > 1
-    assert set(np.concatenate([plan.rows for plan in plans]).tolist()) == set(given.tolist())
+    assert set(np.concatenate([plan.title_ids for plan in plans]).tolist()) == set(given.tolist())
 
 
 @every_objective
 def test_one_seed_gives_one_epoch_and_another_seed_another(objective: Any, toy_corpus: Path):
     corpus = open_corpus(toy_corpus)
     first, again, other = (
-        [plan.rows.tolist() for plan in plans_of(objective, corpus, corpus.training, seed)]
+        [plan.title_ids.tolist() for plan in plans_of(objective, corpus, corpus.training, seed)]
         for seed in (1, 1, 2)
     )
     assert first == again != other
@@ -103,7 +103,7 @@ def test_targets_of_a_loss_are_a_named_tuple_of_tensors_that_workers_can_send(
     corpus = open_corpus(toy_corpus)
     sampler = sampler_of(objective, corpus)
     plan = sampler.plan_epoch(corpus.training, corpus.labels, np.random.default_rng(1))[0]
-    aired = np.arange(len(plan.rows)) % 2 == 0
+    aired = np.arange(len(plan.title_ids)) % 2 == 0
     targets = sampler.collate(plan, corpus.labels, aired)
     assert hasattr(targets, "_fields") and all(isinstance(own, torch.Tensor) for own in targets)
     sent = pickle.loads(pickle.dumps(sampler)).collate(plan, corpus.labels, aired)
@@ -137,7 +137,7 @@ def losses_and_gradients(
 def test_the_loss_is_finite_and_so_are_its_gradients(objective: Any, like: str, toy_corpus: Path):
     corpus = open_corpus(toy_corpus)
     plan = plans_of(objective, corpus, corpus.training)[0]
-    vectors = unit_vectors(len(plan.rows))
+    vectors = unit_vectors(len(plan.title_ids))
     if like == "equal":
         vectors = vectors[:1].repeat(len(vectors), 1)
     if like == "opposite":
@@ -157,7 +157,7 @@ def test_with_one_label_there_is_nothing_to_learn(objective: Any, toy_corpus: Pa
     labels = Ragged(np.arange(len(corpus) + 1), np.zeros(len(corpus), dtype=np.int32))
     alone = dataclasses.replace(corpus, labels=labels, label_names=["all"])
     plan = plans_of(objective, alone, alone.training)[0]
-    loss, gradients = losses_and_gradients(objective, alone, plan, unit_vectors(len(plan.rows)))
+    loss, gradients = losses_and_gradients(objective, alone, plan, unit_vectors(len(plan.title_ids)))
     assert loss == 0 and not any(gradient.any() for gradient in gradients)
 
 

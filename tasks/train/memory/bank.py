@@ -17,8 +17,7 @@ import numpy as np
 from storage.arrays import Ragged
 from storage.lazy import Tensor, functional, torch
 from storage.shapes import Float32, Int64
-from tasks.compiled import compiled
-from tasks.train.memory.loops import LANES, SCALE, Queries, Slots, process_block
+from tasks.train.memory.loops import LANES, SCALE, BatchState, Queries, Slots, compile_loops
 from tasks.train.memory.rules import HitOrMiss, Rule
 
 EMPTY = -1  # value of an empty slot
@@ -151,18 +150,20 @@ def _write_blocks(
 
     if not len(vectors):
         return
-    slot_count, loop = len(slots.values), compiled(process_block, fastmath=True)
+    slot_count, (search_block, write_block) = len(slots.values), compile_loops()
     in_bfloat16 = keys.device.type == "cpu" and _multiplies_bfloat16()
     dtype, padding = torch.bfloat16 if in_bfloat16 else torch.float32, -slot_count % LANES
     tolerance = np.float32(2 * (BFLOAT16_ERROR if in_bfloat16 else torch_tolerance() + ROUNDING_ERROR))
     padded_keys, query_vectors = functional.pad(keys.to(dtype), (0, 0, 0, padding)).T, vectors.to(dtype)
-    keys_before = keys.cpu().numpy()
     values_before = np.pad(slots.values.astype(np.int32), (0, padding), constant_values=-1)
-    current_values, changed_slots = values_before.copy(), np.zeros(slot_count + 1, dtype=np.int64)
-    priority_order = np.append(np.argsort(-slots.priorities, kind="stable"), 0)
+    batch = BatchState(
+        keys_before=keys.cpu().numpy(),
+        values_before=values_before,
+        current_values=values_before.copy(),
+        changed_slots=np.zeros(slot_count + 1, dtype=np.int64),
+        priority_order=np.append(np.argsort(-slots.priorities, kind="stable"), 0),
+    )
     score_buffers = torch.empty(2, BLOCK_QUERIES, slot_count + padding, dtype=torch.bfloat16)
-    slot_values = values_before, current_values, changed_slots, priority_order
-    arguments = slots, queries, policy, max_slots_per_label, keys_before, *slot_values
 
     def score_block(first_query: int) -> np.ndarray:
         block = query_vectors[first_query : first_query + BLOCK_QUERIES]
@@ -172,7 +173,7 @@ def _write_blocks(
         else:
             buffer.copy_(block @ padded_keys)
         scores = buffer.view(torch.int16).numpy().view(np.uint16)
-        loop(*arguments, first_query, scores, tolerance, True)
+        search_block(queries, batch, first_query, scores, tolerance)
         return scores
 
     first_queries = range(0, len(vectors), BLOCK_QUERIES)
@@ -182,7 +183,7 @@ def _write_blocks(
             scores = future.result()
             if first_query != first_queries[-1]:
                 future = executor.submit(score_block, first_query + BLOCK_QUERIES)
-            loop(*arguments, first_query, scores, tolerance, False)
+            write_block(slots, queries, batch, first_query, scores, tolerance, policy, max_slots_per_label)
 
 
 @functools.cache

@@ -41,13 +41,13 @@ class BaseObjective:
         return self  # pyright: ignore[reportReturnType]
 
     def refresh_(
-        self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
+        self, buffers: dict[str, Tensor], title_ids: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
         """Updates the buffers at the start of an epoch.
 
         Args:
             buffers: Buffers to update in place, by name.
-            rows: Corpus rows of the training titles, int64 (titles,).
+            title_ids: Ids (rows in the corpus) of the training titles, int64 (titles,).
             labels: Label ids of all titles of the corpus.
             vectors: Returns the current vectors of the training titles, float32 (titles, dim), on the CPU.
         """

@@ -23,7 +23,7 @@ def batch_starts(title_count: int, batch_size: int) -> range:
 class LabelPlan(NamedTuple):
     """Titles of a batch."""
 
-    rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
+    title_ids: np.ndarray  # int64 (titles,): ids (rows in the corpus) of the titles
 
 
 class LabelTargets(NamedTuple):
@@ -62,14 +62,14 @@ class LabelMode(BaseObjective):
         """Returns the shape of the trained category vectors."""
         return {"labels": (labels, dim)}
 
-    def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[LabelPlan]:
+    def plan_epoch(self, title_ids: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[LabelPlan]:
         """Shuffles the titles and splits them into batches. Batches are smaller if there are few titles."""
-        batches = np.split(rng.permutation(rows), batch_starts(len(rows), self.batch_size))
+        batches = np.split(rng.permutation(title_ids), batch_starts(len(title_ids), self.batch_size))
         return [LabelPlan(batch) for batch in batches]
 
     def collate(self, plan: LabelPlan, labels: Ragged, aired: np.ndarray) -> LabelTargets:
         """Returns the categories of the titles of a batch, with equal shares of the categories of a title."""
-        entries = labels.take(plan.rows)
+        entries = labels.take(plan.title_ids)
         shares = (1.0 / entries.lengths[entries.row_ids]).astype(np.float32)
         arrays = entries.row_ids, entries.values.astype(np.int64), shares, aired
         return LabelTargets(*(torch.from_numpy(array) for array in arrays))

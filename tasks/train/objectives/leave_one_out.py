@@ -14,7 +14,7 @@ from tasks.train.objectives.base import BaseObjective
 class GroupPlan(NamedTuple):
     """Titles of a batch, with one category drawn for each title."""
 
-    rows: np.ndarray  # int64 (titles,): rows of the titles in the corpus
+    title_ids: np.ndarray  # int64 (titles,): ids (rows in the corpus) of the titles
     drawn_labels: np.ndarray  # int32 (titles,): id of the category drawn for each title
 
 
@@ -45,28 +45,28 @@ class _LeaveOneOut(BaseObjective):
     )
     packs: int = setting(128, "Number of packs in a batch, which has pack × packs titles", ge=2)
 
-    def plan_epoch(self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[GroupPlan]:
+    def plan_epoch(self, title_ids: np.ndarray, labels: Ragged, rng: np.random.Generator) -> list[GroupPlan]:
         """Draws a label for each title, and splits the titles into packs and the packs into batches."""
-        label_positions = (rng.random(len(rows)) * labels.lengths[rows]).astype(np.int64)
-        drawn_labels = labels.values[labels.offsets[rows] + label_positions]
-        order = rng.permutation(len(rows))
+        label_positions = (rng.random(len(title_ids)) * labels.lengths[title_ids]).astype(np.int64)
+        drawn_labels = labels.values[labels.offsets[title_ids] + label_positions]
+        order = rng.permutation(len(title_ids))
         order = order[drawn_labels[order].argsort(kind="stable")]
         starts = np.flatnonzero(np.diff(drawn_labels[order], prepend=-1))  # first title of each label
         position_in_label = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
         packs = np.split(order, np.flatnonzero(position_in_label % self.pack == 0)[1:])
         pack_numbers = np.split(rng.permutation(len(packs)), range(self.packs, len(packs), self.packs))
         batches = [np.concatenate([packs[number] for number in numbers]) for numbers in pack_numbers]
-        return [GroupPlan(rows[batch], drawn_labels[batch]) for batch in batches]
+        return [GroupPlan(title_ids[batch], drawn_labels[batch]) for batch in batches]
 
     def collate(self, plan: GroupPlan, labels: Ragged, aired: np.ndarray) -> Groups:
         """Returns the groups of a batch."""
         group_labels, group_ids = np.unique(plan.drawn_labels, return_inverse=True)
-        title_labels = labels.take(plan.rows)
+        title_labels = labels.take(plan.title_ids)
         columns = np.searchsorted(group_labels, title_labels.values).clip(max=len(group_labels) - 1)
         in_batch = group_labels[columns] == title_labels.values
-        is_excluded = np.zeros((len(plan.rows), len(group_labels)), dtype=bool)
+        is_excluded = np.zeros((len(plan.title_ids), len(group_labels)), dtype=bool)
         is_excluded[title_labels.row_ids[in_batch], columns[in_batch]] = True
-        is_excluded[np.arange(len(plan.rows)), group_ids] = False
+        is_excluded[np.arange(len(plan.title_ids)), group_ids] = False
         return Groups(torch.from_numpy(group_ids.astype(np.int64)), torch.from_numpy(is_excluded))
 
     @staticmethod

@@ -19,7 +19,7 @@ from tasks.train.objectives.positives import Draw, Nearest, Positives
 class NeighbourhoodPlan(NamedTuple):
     """Titles of a batch: anchors and their positives. An anchor should be close to its positive."""
 
-    rows: np.ndarray  # int64 (2 · anchors,): corpus rows of the anchors, then of their positives
+    title_ids: np.ndarray  # int64 (2 · anchors,): ids of the anchors, then of their positives
 
 
 class NeighbourhoodTargets(NamedTuple):
@@ -67,10 +67,10 @@ class Neighbourhood(BaseObjective):
         return NeighbourhoodSampler(self.batch_size, self.positives.draw(corpus, buffers))
 
     def refresh_(
-        self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
+        self, buffers: dict[str, Tensor], title_ids: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
         """Updates the buffers of the strategy that draws positives."""
-        self.positives.refresh_(buffers, rows, labels, vectors)
+        self.positives.refresh_(buffers, title_ids, labels, vectors)
 
     def details(self, folder: Path, buffers: dict[str, Tensor]) -> dict[str, Any]:
         """Returns a summary of the topics of titles, if positives are drawn by topic."""
@@ -105,18 +105,18 @@ class NeighbourhoodSampler:
         return {**self.__dict__, "draw": None}
 
     def plan_epoch(
-        self, rows: np.ndarray, labels: Ragged, rng: np.random.Generator
+        self, title_ids: np.ndarray, labels: Ragged, rng: np.random.Generator
     ) -> list[NeighbourhoodPlan]:
         """Shuffles the anchors and splits them into batches. Batches are smaller if there are few anchors."""
         assert self.draw
-        anchors = rng.permutation(rows)
+        anchors = rng.permutation(title_ids)
         pairs = np.stack([anchors, self.draw(anchors, rng)])
-        batches = np.split(pairs, batch_starts(len(rows), self.batch_size), axis=1)
+        batches = np.split(pairs, batch_starts(len(title_ids), self.batch_size), axis=1)
         return [NeighbourhoodPlan(batch.reshape(-1)) for batch in batches]
 
     def collate(self, plan: NeighbourhoodPlan, labels: Ragged, aired: np.ndarray) -> NeighbourhoodTargets:
         """Returns the categories of the titles of a batch."""
-        title_labels = labels.take(plan.rows)
+        title_labels = labels.take(plan.title_ids)
         batch_labels, columns = np.unique(title_labels.values, return_inverse=True)
         members = Ragged(title_labels.offsets, columns).multi_hot(len(batch_labels))
         return NeighbourhoodTargets(torch.from_numpy(members.astype(np.float32)))

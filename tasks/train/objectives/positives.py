@@ -40,11 +40,11 @@ class BasePositives:
         return {}
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
-        """Returns a function that draws the corpus row of a positive for each anchor, int64 (anchors,)."""
+        """Returns a function that draws the id of a positive for each anchor, int64 (anchors,)."""
         raise NotImplementedError
 
     def refresh_(
-        self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
+        self, buffers: dict[str, Tensor], title_ids: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
         """Updates the buffers in place, with the same arguments as BaseObjective.refresh_."""
 
@@ -106,8 +106,9 @@ class Topics(BasePositives):
                 "train.objective.positives is topics, which needs scikit-learn, but it is not installed; "
                 "install it, or choose tags or nearest"
             ) from error
-        rows, max_titles = corpus.training, max(MAX_WORD_TITLES, int(MAX_WORD_SHARE * len(corpus.training)))
-        tokens = corpus.tokens.take(rows)
+        title_ids = corpus.training
+        max_titles = max(MAX_WORD_TITLES, int(MAX_WORD_SHARE * len(title_ids)))
+        tokens = corpus.tokens.take(title_ids)
         title_counts = np.bincount(tokens.values, minlength=len(corpus.kinds))
         has_medium_frequency = (title_counts > 1) & (title_counts <= max_titles)
         vocabulary = np.flatnonzero((np.asarray(corpus.kinds) == WORD) & has_medium_frequency)
@@ -115,18 +116,18 @@ class Topics(BasePositives):
         words = names.take(vocabulary).to_pylist()
         vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
         matrix_arrays = np.ones(len(tokens.values)), tokens.values, tokens.offsets
-        word_counts = csr_matrix(matrix_arrays, (len(rows), len(corpus.kinds)))[:, vocabulary]
+        word_counts = csr_matrix(matrix_arrays, (len(title_ids), len(corpus.kinds)))[:, vocabulary]
         num_topics = max(1, min(self.topics, *word_counts.shape))
         model = NMF(num_topics, init="nndsvd", random_state=0)  # pyright: ignore[reportArgumentType]
         with warnings.catch_warnings(), threadpool_limits(1):  # more threads are slower and not reproducible
             warnings.simplefilter("ignore", ConvergenceWarning)  # the argmax does not need full convergence
-            shares = model.fit_transform(TfidfTransformer().fit_transform(word_counts))  # (rows, topics)
+            shares = model.fit_transform(TfidfTransformer().fit_transform(word_counts))  # (titles, topics)
         topics = np.full(len(corpus), -1, dtype=np.int32)
-        topics[rows] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
+        topics[title_ids] = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
         arrays = {
             "topics": topics,
             "topic_words": _take(vocabulary, _top_columns(model.components_, SHOWN_WORDS)),
-            "topic_titles": _take(rows, _top_columns(shares.T, SHOWN_TITLES)),
+            "topic_titles": _take(title_ids, _top_columns(shares.T, SHOWN_TITLES)),
         }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
@@ -174,12 +175,12 @@ class Nearest(BasePositives):
         return {"neighbours": torch.full((len(corpus), self.neighbours), -1, dtype=torch.int32)}
 
     def refresh_(
-        self, buffers: dict[str, Tensor], rows: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
+        self, buffers: dict[str, Tensor], title_ids: np.ndarray, labels: Ragged, vectors: Callable[[], Tensor]
     ) -> None:
         """Searches the nearest titles of each training title with the current vectors."""
-        positions = nearest_of_class(vectors().numpy(), labels.take(rows), self.neighbours)
+        positions = nearest_of_class(vectors().numpy(), labels.take(title_ids), self.neighbours)
         neighbours = np.full(tuple(buffers["neighbours"].shape), -1, dtype=np.int32)
-        neighbours[rows] = _take(rows, positions)
+        neighbours[title_ids] = _take(title_ids, positions)
         buffers["neighbours"].copy_(torch.from_numpy(neighbours))
 
     def draw(self, corpus: OpenCorpus, buffers: dict[str, Tensor]) -> Draw:
@@ -197,7 +198,9 @@ class Nearest(BasePositives):
 Positives = Tags | Topics | Nearest  # strategies that draw the positive of an anchor
 
 
-def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -> Int64[np.ndarray, " any"]:
+def draw_companion(
+    groups: Ragged, title_ids: np.ndarray, rng: np.random.Generator
+) -> Int64[np.ndarray, " any"]:
     """Draws another title from one of the groups of each title.
 
     First a group of the title is drawn, then another title of this group, both uniformly. If the group has no
@@ -205,23 +208,24 @@ def draw_companion(groups: Ragged, rows: np.ndarray, rng: np.random.Generator) -
 
     Args:
         groups: Ids of the groups (at least one) of each title of the corpus.
-        rows: Corpus rows of the titles, which are also the possible companions.
+        title_ids: Ids of the titles, which are also the possible companions.
         rng: Random generator.
 
     Returns:
-        Corpus row of the companion of each title.
+        Id of the companion of each title.
     """
-    memberships = groups.take(rows)
+    memberships = groups.take(title_ids)
     order = memberships.values.argsort(kind="stable")  # entries sorted by group
     entry_ranks = np.empty_like(order)
     entry_ranks[order] = np.arange(len(order))
     group_numbers, sizes = np.unique(memberships.values, return_inverse=True, return_counts=True)[1:]
-    drawn_entries = memberships.offsets[:-1] + (rng.random(len(rows)) * memberships.lengths).astype(np.int64)
+    drawn_memberships = (rng.random(len(title_ids)) * memberships.lengths).astype(np.int64)
+    drawn_entries = memberships.offsets[:-1] + drawn_memberships
     drawn_groups, drawn_ranks = group_numbers[drawn_entries], entry_ranks[drawn_entries]
     group_sizes, group_starts = sizes[drawn_groups], offsets_of(sizes)[drawn_groups]
-    shifts = 1 + (rng.random(len(rows)) * (group_sizes - 1)).astype(np.int64)
+    shifts = 1 + (rng.random(len(title_ids)) * (group_sizes - 1)).astype(np.int64)
     companion_ranks = group_starts + (drawn_ranks - group_starts + shifts) % group_sizes
-    return rows[memberships.row_ids[order[companion_ranks]]]
+    return title_ids[memberships.row_ids[order[companion_ranks]]]
 
 
 def nearest_of_class(
@@ -237,14 +241,14 @@ def nearest_of_class(
     for members in np.split(titles_by_label, np.cumsum(np.bincount(labels.values))[:-1]):
         member_ids, member_cosines = top_neighbours(vectors[members], vectors[members], k, exclude_self=True)
         for block in row_blocks(len(members)):
-            rows, is_missing = members[block], member_ids[block] < 0
+            titles, is_missing = members[block], member_ids[block] < 0
             new_neighbours = np.where(is_missing, -1, members[member_ids[block]])
             new_cosines = np.where(is_missing, np.float32(-np.inf), member_cosines[block])
-            all_neighbours = np.hstack([neighbours[rows], new_neighbours])
-            all_cosines = np.hstack([cosines[rows], new_cosines])
+            all_neighbours = np.hstack([neighbours[titles], new_neighbours])
+            all_cosines = np.hstack([cosines[titles], new_cosines])
             order = np.argsort(-all_cosines, axis=1, kind="stable")[:, :k]
-            neighbours[rows] = np.take_along_axis(all_neighbours, order, 1)
-            cosines[rows] = np.take_along_axis(all_cosines, order, 1)
+            neighbours[titles] = np.take_along_axis(all_neighbours, order, 1)
+            cosines[titles] = np.take_along_axis(all_cosines, order, 1)
     return neighbours
 
 

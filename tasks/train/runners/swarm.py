@@ -18,25 +18,8 @@ import torch
 
 from storage.tables import Shared
 from tasks.loading.loader import BatchLoader
-from tasks.train.runners import Hogwild
+from tasks.train.runners import Hogwild, learner
 from tasks.train.runners.fence import fence
-from tasks.train.runners.learner import (
-    ASSIGNMENT,
-    BATCH_COUNT,
-    EPOCH,
-    FAILED_BATCH,
-    FINISHED_ROUNDS,
-    FIRST_BATCH,
-    INTERRUPTED_BATCHES,
-    MAX_ROUNDS,
-    MAX_STALENESS,
-    STALENESS_SUM,
-    STEPS_BEFORE,
-    STOP,
-    TRAINED_TITLES,
-    WORDS,
-    learn,
-)
 from tasks.train.step import Trainer
 from tasks.train.tables import MappedTable
 
@@ -54,7 +37,7 @@ class Swarm:
         runner: Number of learners, and the interval at which they exchange dense parameters.
         trainer: Trainer whose parameters are trained.
         folder: Folder of the Corpus.
-        rows: Corpus rows of the training titles, int64 (titles,).
+        title_ids: Ids (rows in the corpus) of the training titles, int64 (titles,).
         loader: Loader of all batches.
     """
 
@@ -63,11 +46,11 @@ class Swarm:
         runner: Hogwild,
         trainer: Trainer,
         folder: Path,
-        rows: np.ndarray,
+        title_ids: np.ndarray,
         loader: BatchLoader,
     ) -> None:
         self._learners, self._replaced_learners = runner.learners, 0
-        self._trainer, self._folder, self._rows, self._loader = trainer, folder, rows, loader
+        self._trainer, self._folder, self._title_ids, self._loader = trainer, folder, title_ids, loader
         self.shared: Shared | None = None
         self._processes: list[BaseProcess] = []
         # For each learner: finished rounds when it was last killed, and number of kills since its last round.
@@ -94,8 +77,8 @@ class Swarm:
         max_lead, saved_at = MAX_LEAD if save_seconds else 1, time.monotonic()
         max_rounds = yielded_batches = 0
         while True:
-            finished_rounds = marks[:, FINISHED_ROUNDS].copy()  # of each learner
-            failed_batch = int(marks[:, FAILED_BATCH].max())
+            finished_rounds = marks[:, learner.FINISHED_ROUNDS].copy()  # of each learner
+            failed_batch = int(marks[:, learner.FAILED_BATCH].max())
             fence()
             must_save = max_rounds and time.monotonic() - saved_at >= save_seconds
             if finished_rounds.min() == max_rounds and (max_rounds == round_count or must_save):
@@ -115,8 +98,9 @@ class Swarm:
                 if max_rounds == round_count:
                     return
             if max_rounds == finished_rounds.min() or time.monotonic() - saved_at < save_seconds:
+                max_rounds = min(round_count, int(finished_rounds.max()) + max_lead)
                 fence()
-                control[MAX_ROUNDS] = max_rounds = min(round_count, int(finished_rounds.max()) + max_lead)
+                control[learner.MAX_ROUNDS] = max_rounds
             multiprocessing.connection.wait([process.sentinel for process in self._processes], POLL_SECONDS)
             self._replace_killed(marks)
             if failed_batch:
@@ -125,7 +109,7 @@ class Swarm:
     def close(self) -> None:
         """Stops the learner processes."""
         if self.shared is not None:
-            self.shared["control"][STOP] = 1
+            self.shared["control"][learner.STOP] = 1
         for process in self._processes:
             process.join(2.0)
             process.kill()
@@ -137,25 +121,26 @@ class Swarm:
         shared = self.shared = self.shared or self._allocate()
         for name, section in self._trainer.sections().items():
             section.copy_to(shared[name])
-        control, last_assignment = shared["control"], int(shared["control"][ASSIGNMENT])
-        control[ASSIGNMENT] = 0
+        control, last_assignment = shared["control"], int(shared["control"][learner.ASSIGNMENT])
+        control[learner.ASSIGNMENT] = 0
         fence()
         shared["marks"].zero_()
         shared["claimed"].zero_()
-        control[EPOCH], control[FIRST_BATCH], control[BATCH_COUNT] = epoch, first_batch, batch_count
-        control[STEPS_BEFORE], control[MAX_ROUNDS] = self._trainer.steps, 0
+        control[learner.EPOCH], control[learner.FIRST_BATCH] = epoch, first_batch
+        control[learner.BATCH_COUNT] = batch_count
+        control[learner.STEPS_BEFORE], control[learner.MAX_ROUNDS] = self._trainer.steps, 0
         self._replaced_learners = 0
         fence()
-        control[ASSIGNMENT] = last_assignment + 1
+        control[learner.ASSIGNMENT] = last_assignment + 1
         self._kills = [(0, 0)] * self._learners
         self._processes = self._processes or [self._start(number) for number in range(self._learners)]
         return shared
 
     def _allocate(self) -> Shared:
         """Allocates the shared memory of parameters, optimizer state, ``control`` and ``marks``."""
-        sections, title_count = self._trainer.sections(), len(self._rows)
+        sections, title_count, words = self._trainer.sections(), len(self._title_ids), learner.WORDS
         shapes = {name: (section.shape, section.dtype) for name, section in sections.items()}
-        shapes |= {"control": ((WORDS,), torch.int64), "marks": ((self._learners, WORDS), torch.int64)}
+        shapes |= {"control": ((words,), torch.int64), "marks": ((self._learners, words), torch.int64)}
         shapes |= {"titles": ((title_count,), torch.int64)}
         # The number of batches is at most the number of titles.
         shapes |= {"losses": ((title_count,), torch.float64), "claimed": ((title_count,), torch.uint8)}
@@ -163,16 +148,16 @@ class Swarm:
         if isinstance(table, MappedTable):
             folder = Path(table.folder or tempfile.gettempdir())
         shared = Shared(shapes, folder)
-        shared["titles"].copy_(torch.from_numpy(self._rows))
+        shared["titles"].copy_(torch.from_numpy(self._title_ids))
         return shared
 
     def _start(self, number: int) -> BaseProcess:
         """Starts the process of the learner with this number."""
         context = multiprocessing.get_context("forkserver")  # a forked child of a Prefect task crashes
-        context.set_forkserver_preload(["numba", learn.__module__])  # imported once for all learners
+        context.set_forkserver_preload(["numba", learner.__name__])  # imported once for all learners
         arguments = self.shared, number, self._folder, self._trainer.settings
         for _ in range(MAX_KILLS):
-            process = context.Process(target=learn, args=arguments, name=f"learner {number}")
+            process = context.Process(target=learner.learn, args=arguments, name=f"learner {number}")
             with contextlib.suppress(BrokenPipeError, EOFError):  # raised if it is killed while it starts
                 process.start()
                 return process
@@ -192,7 +177,7 @@ class Swarm:
             if exit_code >= 0:
                 raise RuntimeError(f"learner {number} ended with exit code {exit_code}; see its output")
             rounds_before, kills = self._kills[number]
-            finished_rounds = int(marks[number, FINISHED_ROUNDS])
+            finished_rounds = int(marks[number, learner.FINISHED_ROUNDS])
             kills = kills + 1 if finished_rounds == rounds_before else 1
             self._kills[number] = finished_rounds, kills
             if kills > MAX_KILLS:
@@ -220,10 +205,10 @@ class Swarm:
     def _epoch_metrics(self, marks: np.ndarray, steps: int) -> dict[str, float]:
         """Returns the metrics of an epoch: staleness, replaced learners, interrupted batches, and titles."""
         metrics = {
-            "staleness": marks[:, STALENESS_SUM].sum() / max(1, steps),
-            "staleness_max": marks[:, MAX_STALENESS].max(),
+            "staleness": marks[:, learner.STALENESS_SUM].sum() / max(1, steps),
+            "staleness_max": marks[:, learner.MAX_STALENESS].max(),
             "learners_replaced": self._replaced_learners,
-            "batches_cut_off": marks[:, INTERRUPTED_BATCHES].sum(),
-            "shown": marks[:, TRAINED_TITLES].sum(),
+            "batches_cut_off": marks[:, learner.INTERRUPTED_BATCHES].sum(),
+            "shown": marks[:, learner.TRAINED_TITLES].sum(),
         }
         return {name: float(value) for name, value in metrics.items()}

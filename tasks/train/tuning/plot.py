@@ -1,4 +1,4 @@
-"""Plots loss and tuning score of the best run of each optimizer."""
+"""Plots comparisons of optimizers, and the rounds of a search over optimizers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from tasks.plotting import GRID, make_figure
+from tasks.plotting import BLUE, GREY, GRID, make_figure
 from tasks.train.tuning.ranking import Ranking
+from tasks.train.tuning.space import Round
 
 _COLOURS = "476fdb f88e03 3dbaa9 d6453d 8e5bd0 7a5c3e e377a8 5b6472 a3b300 00a6d6 1f3d7a b35c00 1d7a6c 8a1f1a"
 PALETTE = [f"#{colour}" for colour in f"{_COLOURS} b79be6 14181f".split()]
@@ -50,3 +51,23 @@ def plot_ranking(rankings: Sequence[Ranking]) -> go.Figure:
     menu_position = {"x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}
     menu = {"buttons": buttons, "active": len(sizes) - 1, **menu_position}
     return figure.update_layout(showlegend=True, updatemenus=[menu])
+
+
+def plot_rounds(rounds: Sequence[Round], title: str) -> go.Figure:
+    """Draws the best and mean score of each round as lines; below, the optimizers of its winners as bars."""
+    figure = make_subplot_figure(title, 640, rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
+    round_numbers = list(range(1, len(rounds) + 1))
+    best_scores = [search_round.winners[0][1] for search_round in rounds]
+    mean_scores = [search_round.mean_score for search_round in rounds]
+    for name, values, colour in (("best", best_scores, BLUE), ("mean of trained members", mean_scores, GREY)):
+        style = {"mode": "lines+markers", "line": {"color": colour, "width": 2}}
+        figure.add_scatter(x=round_numbers, y=values, name=name, **style, row=1, col=1)
+    optimizers = sorted({optimizer for search_round in rounds for optimizer, _ in search_round.winners})
+    for index, optimizer in enumerate(optimizers):
+        win_counts = [sum(name == optimizer for name, _ in search_round.winners) for search_round in rounds]
+        colour = PALETTE[index % len(PALETTE)]
+        figure.add_bar(x=round_numbers, y=win_counts, name=optimizer, marker={"color": colour}, row=2, col=1)
+    figure.update_yaxes(title_text="tuning score", row=1, col=1)
+    figure.update_yaxes(title_text="winners by optimizer", row=2, col=1)
+    figure.update_xaxes(title_text="generation", row=2, col=1)
+    return figure.update_layout(barmode="stack", showlegend=True)

@@ -60,10 +60,9 @@ def rounds_csv(rounds: Sequence[Round]) -> str:
     writer.writerow(["round", "best", "by", "mean", "winners", "drawn", "set back", "seconds"])
     for number, search_round in enumerate(rounds, start=1):
         name, best_score = search_round.winners[0]
-        mean_score = sum(trial.score for trial in search_round.trials) / len(search_round.trials)
         winners = _count_names(optimizer for optimizer, _ in search_round.winners)
         optimizers = _count_names(trial.name for trial in search_round.trials)
         restored = sum(not trial.kept for trial in search_round.trials)
-        scores, seconds = [f"{best_score:.4f}", name, f"{mean_score:.4f}"], f"{search_round.seconds:.2f}"
-        writer.writerow([number, *scores, winners, optimizers, restored, seconds])
+        scores = f"{best_score:.4f}", name, f"{search_round.mean_score:.4f}"
+        writer.writerow([number, *scores, winners, optimizers, restored, f"{search_round.seconds:.2f}"])
     return text.getvalue()

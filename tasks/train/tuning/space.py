@@ -67,6 +67,11 @@ class Round:
     seconds: float  # wall-clock time
     state: Any = None  # JSON value that the search needs to resume
 
+    @property
+    def mean_score(self) -> float:
+        """Mean score of the trials."""
+        return sum(trial.score for trial in self.trials) / len(self.trials)
+
 
 class Journal:
     """Stores the finished rounds of a search in a file, from which an interrupted search resumes.
@@ -104,8 +109,8 @@ class Journal:
         rounds = [asdict(search_round) for search_round in self.rounds]
         write_json(self._file, {"about": self._identity, "rounds": rounds})
         name, best_score = finished_round.winners[0]
-        mean_score = sum(trial.score for trial in finished_round.trials) / len(finished_round.trials)
-        metrics = {"best_score": best_score, "seconds": finished_round.seconds, "mean_score": mean_score}
+        metrics = {"best_score": best_score, "seconds": finished_round.seconds}
+        metrics["mean_score"] = finished_round.mean_score
         return Progress(len(self.rounds), self.total, metrics, f"best score {best_score:.4f} by {name}")
 
 

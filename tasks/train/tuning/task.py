@@ -24,8 +24,7 @@ from storage.tracking import Tracking
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import Candidate
 from tasks.train.tuning.esgd import ESGD
-from tasks.train.tuning.generations_plot import plot_rounds
-from tasks.train.tuning.plot import plot_ranking
+from tasks.train.tuning.plot import plot_ranking, plot_rounds
 from tasks.train.tuning.ranking import compare_with_preset, rank, rankings_markdown
 from tasks.train.tuning.runs import TuningRun, run_training
 from tasks.train.tuning.searches import Outcome, rounds_csv, searches_markdown

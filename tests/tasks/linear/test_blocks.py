@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix, random
 
 from storage.arrays import Ragged
-from tasks.linear.blocks import INDEX, SAMPLES, SampleBlocks, write_blocks
+from tasks.linear.blocks import INDEX, SAMPLES, BlockStream, SampleBlocks, write_blocks
 
 FEATURES = 50
 
@@ -130,6 +130,6 @@ def test_the_index_can_be_read_by_other_programs(tmp_path: Path) -> None:
 
 def test_the_stream_begins_anew_after_the_last_block(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [some_rows(30)], FEATURES, 500)
-    with blocks.stream() as stream:
+    with BlockStream(blocks) as stream:
         numbers = [next(stream).number for _ in range(2 * len(blocks) + 1)]
     assert numbers == [*range(len(blocks)), *range(len(blocks)), 0]

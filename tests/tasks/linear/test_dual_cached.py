@@ -16,7 +16,8 @@ from storage.arrays import Ragged
 from tasks.linear import dual_cached
 from tasks.linear.blocks import PREFETCH_BLOCKS, SampleBlock, SampleBlocks, write_blocks
 from tasks.linear.dual_cached import DualCachedSVM
-from tasks.linear.dual_steps import SampleRows, load_rows
+from tasks.linear.dual_loops import SampleRows
+from tasks.linear.sample_cache import load_rows
 
 SAMPLES, FEATURES = 3000, 200
 BLOCK_BYTES = 4096
@@ -145,10 +146,10 @@ def test_cached_samples_take_the_bytes_given_and_the_useless_leave(blocks: Sampl
             rows = cache.rows
             held = rows.samples[: cache.count]
             assert len(set(held)) == len(held) and set(held) == set(np.flatnonzero(cache.is_cached))
-            assert rows.ends[: cache.count].max(initial=0) <= len(rows.ids)
+            assert rows.offsets[cache.count] <= len(rows.ids)
     assert sum(array.nbytes for array in rows) <= 0.3 * blocks.file.stat().st_size
     for row in range(50):  # rows moved about are still the samples that they were
-        ids, values = (array[rows.begins[row] : rows.ends[row]] for array in (rows.ids, rows.values))
+        ids, values = (array[slice(*rows.offsets[row : row + 2])] for array in (rows.ids, rows.values))
         assert ids.tolist() == ROWS[rows.samples[row]].indices.tolist()
         assert values.tolist() == ROWS[rows.samples[row]].data.tolist()
         assert rows.labels[row] == SIGNS[rows.samples[row]]

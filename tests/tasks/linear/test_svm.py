@@ -9,8 +9,8 @@ from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
 from tasks.linear.lookup import Lookup
+from tasks.linear.solvers import fit_from_disk
 from tasks.linear.svm import OnlineSvm
-from tasks.linear.svm_on_disk import fit_from_disk
 
 
 def world(samples: int, features: int = 40, labels: int = 20, seed: int = 0) -> tuple[csr_matrix, Ragged]:

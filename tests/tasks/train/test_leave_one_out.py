@@ -123,25 +123,27 @@ ROWS = np.arange(203)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_labelled_title_is_shown_once_an_epoch(objective: LeaveOneOut):
     plans = replace(objective, pack=4, packs=7).plan_epoch(ROWS[::2], LABELS, np.random.default_rng(1))
-    shown = np.concatenate([plan.rows for plan in plans])
+    shown = np.concatenate([plan.title_ids for plan in plans])
     assert sorted(shown.tolist()) == ROWS[::2].tolist()
     for plan in plans:
-        assert len(plan.rows) <= 4 * 7 and len(plan.rows) == len(plan.drawn_labels)
-        assert all(label in LABELS[row] for row, label in zip(plan.rows, plan.drawn_labels, strict=True))
+        assert len(plan.title_ids) <= 4 * 7 and len(plan.title_ids) == len(plan.drawn_labels)
+        assert all(label in LABELS[row] for row, label in zip(plan.title_ids, plan.drawn_labels, strict=True))
 
 
 def test_every_label_of_a_title_gets_its_turn():
     seen = set()
     for seed in range(30):
         for plan in LeaveOneOutSoftmax().plan_epoch(ROWS, LABELS, np.random.default_rng(seed)):
-            seen |= {int(label) for row, label in zip(plan.rows, plan.drawn_labels, strict=True) if row == 3}
+            seen |= {
+                int(label) for row, label in zip(plan.title_ids, plan.drawn_labels, strict=True) if row == 3
+            }
     assert seen == set(LABELS[3].tolist()) == {3, 6}
 
 
 def test_collate_forbids_the_labels_a_title_carries_too():
     labels = Ragged.from_rows([[0, 2], [0], [1, 2], [2], [2, 0], [1]])
     plan = GroupPlan(np.array([0, 1, 3, 4, 5]), np.array([0, 0, 2, 2, 1], dtype=np.int32))
-    found = LeaveOneOutSoftmax().collate(plan, labels, np.zeros(len(plan.rows), dtype=bool))
+    found = LeaveOneOutSoftmax().collate(plan, labels, np.zeros(len(plan.title_ids), dtype=bool))
     assert found.group_ids.tolist() == [0, 0, 2, 2, 1]  # groups in the order of their labels
     assert found.excluded.tolist() == [
         [False, False, True],

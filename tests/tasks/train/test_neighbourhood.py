@@ -39,7 +39,7 @@ def unit_vectors(titles: int, seed: int = 0, dim: int = 4) -> torch.Tensor:
 
 
 def targets(plan: NeighbourhoodPlan = PLAN):
-    return NeighbourhoodSampler(8, None).collate(plan, LABELS, np.zeros(len(plan.rows), dtype=bool))
+    return NeighbourhoodSampler(8, None).collate(plan, LABELS, np.zeros(len(plan.title_ids), dtype=bool))
 
 
 def naive(margin: float, vectors: np.ndarray, rows: np.ndarray) -> float:
@@ -58,7 +58,7 @@ def test_it_is_the_loop(margin: float):
     vectors = unit_vectors(8)
     vectors[2] = 0  # dropout left nothing of it
     found = Neighbourhood(margin=margin).loss(vectors.float(), targets())
-    assert found.item() == pytest.approx(naive(margin, vectors.numpy(), PLAN.rows), abs=1e-6)
+    assert found.item() == pytest.approx(naive(margin, vectors.numpy(), PLAN.title_ids), abs=1e-6)
 
 
 def test_nothing_violated_is_no_gradient():

@@ -7,7 +7,9 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,8 +21,8 @@ from tasks.train.checkpoint import Checkpointer
 from tasks.train.loop import Diverged, Training
 from tasks.train.runners import Hogwild, learner, swarm
 from tasks.train.runners.fence import _full_fence, fence
-from tasks.train.runners.learner import ASSIGNMENT, FINISHED_ROUNDS, MAX_ROUNDS, STOP
-from tasks.train.runners.swarm import Swarm
+from tasks.train.runners.learner import ASSIGNMENT, FINISHED_ROUNDS, MAX_ROUNDS, STOP, WORDS
+from tasks.train.runners.swarm import MAX_KILLS, Swarm
 from tasks.train.tables import MappedTable, TableSettings
 from tests.tasks.train.training import COMPILED, assert_same, resumed, run
 from tests.worlds import TRAINING
@@ -98,6 +100,24 @@ def test_a_lost_batch_is_an_error_also_with_python_o(toy_corpus: Path, monkeypat
     monkeypatch.setattr(training.swarm, "_replace_killed", lose)
     with pytest.raises(RuntimeError, match="20 batches of epoch 1 were lost or used twice, the first is 0"):
         list(training.swarm.run_epoch(0, 0, 20, save_seconds=60))
+
+
+def test_a_finished_round_resets_the_count_of_kills(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+    training = Training(toy_corpus, replace(COMPILED, runner=Hogwild(learners=1)))
+    assert training.swarm
+    killed_process = SimpleNamespace(exitcode=-signal.SIGKILL)
+    monkeypatch.setattr(training.swarm, "_start", lambda number: killed_process)
+    monkeypatch.setattr(training.swarm, "_processes", [killed_process])
+    marks = np.zeros((1, WORDS), dtype=np.int64)
+    for finished_rounds in (0, 1, 5):
+        marks[0, FINISHED_ROUNDS] = finished_rounds
+        for _ in range(MAX_KILLS):
+            training.swarm._replace_killed(marks)
+    assert training.swarm._replaced_learners == 3 * MAX_KILLS
+    with pytest.raises(
+        RuntimeError, match=f"learner 0 was killed {MAX_KILLS + 1} times without a finished round"
+    ):
+        training.swarm._replace_killed(marks)
 
 
 class Started:

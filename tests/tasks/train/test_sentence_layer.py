@@ -50,4 +50,4 @@ def test_a_small_guide_has_sixteen_steps_an_epoch_and_a_large_one_full_batches()
         (MIN_STEPS * MIN_TITLES // 2, MIN_STEPS // 2),
     ):
         plans = Label(batch_size=512).plan_epoch(np.arange(titles), labels, rng)
-        assert len(plans) == steps and sum(len(plan.rows) for plan in plans) == titles
+        assert len(plans) == steps and sum(len(plan.title_ids) for plan in plans) == titles
