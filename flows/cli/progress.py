@@ -165,9 +165,9 @@ def run_flow(
     logging.getLogger("py.warnings").propagate = False
     with ProgressPrinter(start_time) as printer:
         flow = getattr(importlib.import_module(f"flows.{name}"), name)
-        from storage.tracking.connection import Connection
+        from storage.tracking.connection import MlflowConnection
 
-        Connection(Path(home)).client  # noqa: B018  (imports and migrates MLflow meanwhile)
+        MlflowConnection(Path(home)).client  # noqa: B018  (imports and migrates MLflow meanwhile)
         from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
         if wait_for_server:

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.stages import DISTRIBUTIONS, ROOT, import_closure
-from storage.tracking.connection import MODEL_NAME
+from storage.tracking.connection import MODEL_NAME, MlflowConnection
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
@@ -38,8 +37,7 @@ ENCODER_PACKAGES = {
 
 
 def log_model(
-    client: MlflowClient,
-    experiment: str,
+    mlflow: MlflowConnection,
     run_id: str,
     code: Path,
     model_folder: Path,
@@ -49,20 +47,20 @@ def log_model(
     """Creates an MLflow logged model with its files and with the parameters of its run.
 
     Args:
-        client: MLflow client.
-        experiment: Id of the experiment.
+        mlflow: Connection to MLflow.
         run_id: Id of the run that trained the model.
         code: File that MLflow executes to load the model.
         model_folder: Folder of the Model artifact.
         example_title: Title in the model's input example.
         tags: Tags of the logged model.
     """
-    params, final_status = client.get_run(run_id).data.params, "FAILED"
-    model = client.create_logged_model(experiment, MODEL_NAME, run_id, tags, params, "title-search")
+    client, final_status = mlflow.client, "FAILED"
+    params = client.get_run(run_id).data.params
+    model = client.create_logged_model(mlflow.experiment_id, MODEL_NAME, run_id, tags, params, "title-search")
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "model"
-            write_model(folder, code, model_folder, example_title, model)
+            _write_model(folder, code, model_folder, example_title, model)
             client.log_model_artifacts(model.model_id, str(folder))
         final_status = "READY"
     finally:
@@ -70,18 +68,10 @@ def log_model(
     return model
 
 
-def write_model(
+def _write_model(
     folder: Path, code: Path, model_folder: Path, example_title: str, logged_model: LoggedModel
 ) -> None:
-    """Writes a model in MLflow's format to a new folder.
-
-    Args:
-        folder: Path of the new folder.
-        code: File that MLflow executes to load the model.
-        model_folder: Folder of the Model artifact.
-        example_title: Title in the model's input example.
-        logged_model: The MLflow logged model, which has the run id, the model id and the tags.
-    """
+    """Writes a model in MLflow's format to a new folder; ``log_model`` describes the arguments."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the import warns about type hints in MLflow
         import mlflow.pyfunc
