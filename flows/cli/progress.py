@@ -138,7 +138,7 @@ def run_and_report(
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
     print(f"Done in {time.perf_counter() - start_time:.1f} s.")
-    failures = [feed.failure for feed in read_readings(folder) if feed.failure]
+    failures = [feed.failed for feed in read_readings(folder) if feed.failed]
     for reason in failures:
         print(f"guidespace: feed FAILED: {reason}", file=sys.stderr)
     return INCOMPLETE if failures else DONE

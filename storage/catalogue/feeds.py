@@ -89,7 +89,7 @@ def find_unchanged(
 
 
 def previous_import(
-    catalogue: Catalogue, source: str, feed_id: int, guide_time: datetime.datetime
+    catalogue: Catalogue, source: str, feed_id: int, grabbed_at: datetime.datetime
 ) -> PreviousImport | None:
     """Returns the previous import of a feed that had readable programmes, or None if there is none.
 
@@ -97,7 +97,7 @@ def previous_import(
         catalogue: Open catalogue.
         source: Name of the feed.
         feed_id: Id of the import whose predecessor is returned.
-        guide_time: Instant of the guide of import ``feed_id`` (see Grab), a naive datetime in UTC.
+        grabbed_at: Instant of the guide of import ``feed_id`` (see Grab), a naive datetime in UTC.
     """
     query = """
         SELECT seen - rejected, grabbed_at
@@ -106,7 +106,7 @@ def previous_import(
         ORDER BY grabbed_at DESC, feed_id DESC
         LIMIT 1
     """
-    rows = catalogue.connection.execute(query, [source, guide_time, feed_id]).fetchall()
+    rows = catalogue.connection.execute(query, [source, grabbed_at, feed_id]).fetchall()
     return PreviousImport(*rows[0]) if rows else None
 
 

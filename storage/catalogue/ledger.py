@@ -155,7 +155,7 @@ def feed_writer(
         grabbed_at: Instant of a dated guide, a datetime with a time zone; None if it equals ``read_at``.
         zone: Name of the time zone of times in the feed that state none.
     """
-    connection, guide_time = catalogue.connection, to_naive_utc(grabbed_at or read_at)
+    connection, grabbed_at = catalogue.connection, to_naive_utc(grabbed_at or read_at)
     try:
         with transaction(connection):
             query = """
@@ -168,22 +168,12 @@ def feed_writer(
             table_queries["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
             for table, table_query in table_queries.items():
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {table_query} LIMIT 0")
-            grab = Grab(feed_id, source, content_digest, guide_time, is_update)
+            grab = Grab(feed_id, source, content_digest, grabbed_at, is_update)
             writer = FeedWriter(connection, grab, next_id)
             yield writer
             counts = writer.counts or writer.finish()
-            *programmes, invalid_bytes = counts
-            row = [
-                feed_id,
-                source,
-                content_digest,
-                size,
-                to_naive_utc(read_at),
-                guide_time,
-                *programmes,
-                zone,
-                invalid_bytes,
-            ]
+            row = [feed_id, source, content_digest, size, to_naive_utc(read_at), grabbed_at]
+            row += [*counts[:4], zone, counts.invalid_bytes]
             connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
         for table in ("feed_channels", *(f"staged_{table}" for table in PROGRAMME_TABLES)):
@@ -199,7 +189,7 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     grab may repeat the previous data, which were not stored for it. They are then stored for it now.
     """
     feed_values = {"feed_id": grab.feed_id, "source": grab.source}
-    source_values = {"source": grab.source, "at": grab.guide_time}
+    source_values = {"source": grab.source, "at": grab.grabbed_at}
     query = """
         CREATE OR REPLACE TEMP TABLE previous AS
         SELECT channel, name, names, icon, lcn, urls, extra
