@@ -6,7 +6,6 @@ feed is imported.
 """
 
 import datetime
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from storage.catalogue.connection import Catalogue, set_memory_limit, transaction
 from storage.catalogue.replacing import replace_older
 from storage.home.workspace import HomeError
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 
 STATUS_FILE = "status.json"
 SOURCE_TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
@@ -224,10 +223,8 @@ def publish_status(catalogue: Catalogue) -> None:
 
 def read_status(home: Path) -> dict[str, object]:
     """Reads ``status.json``; returns zeros and no feeds if nothing was imported into the home yet."""
-    try:
-        return json.loads((Path(home) / STATUS_FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}
+    no_status = {"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}
+    return read_json_if_exists(home / STATUS_FILE) or no_status
 
 
 def to_naive_utc(moment: datetime.datetime) -> datetime.datetime:

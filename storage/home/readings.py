@@ -1,11 +1,10 @@
 """Reads and writes ``readings.json``: the result of each feed in the last import, for checks and reports."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 
 READINGS_FILE = "readings.json"
 
@@ -27,8 +26,4 @@ def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
 
 def read_readings(home: Path) -> list[FeedStatus]:
     """Reads the results of the last import of feeds, in the order of import; [] if there was no import."""
-    try:
-        documents = json.loads((home / READINGS_FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    return [FeedStatus(**document) for document in documents]
+    return [FeedStatus(**document) for document in read_json_if_exists(home / READINGS_FILE) or []]

@@ -9,7 +9,6 @@ the alias is set in mlflow.db, champion.json is removed.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.atomic import replace_folder
 from storage.digests import content_digest
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 from storage.tracking.connection import MlflowConnection, TrackingError, sqlite_transaction
 from storage.tracking.tags import VersionTag
 
@@ -126,11 +125,9 @@ class ChampionRecord:
 
     def read(self) -> LocatedVersion | None:
         """Returns the recorded version, whose location is the folder of its files; None without the file."""
-        try:
-            record = LocatedVersion(**json.loads(self.file.read_text(encoding="utf-8")))
-        except FileNotFoundError:
+        if (record := read_json_if_exists(self.file)) is None:
             return None
-        return record._replace(location=str(self.home / record.location))
+        return LocatedVersion(**{**record, "location": str(self.home / record["location"])})
 
     def write(self, version: LocatedVersion, folder: Path) -> None:
         """Records a model version and the folder of its files, as a relative path if it is in the home."""

@@ -9,13 +9,13 @@ determine them, which takes half a minute.
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import shutil
 import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.json_file import read_json_if_exists
 from storage.stages import DISTRIBUTIONS, ROOT, import_closure
 from storage.tracking.connection import MODEL_NAME, MlflowConnection
 
@@ -117,10 +117,7 @@ def copy_code(file: Path, target: Path) -> list[Path]:
 
 def sentence_encoder(model_folder: Path) -> str:
     """Returns the name of the sentence encoder of the model in a Model folder, or "none"."""
-    try:
-        lexicon = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return "none"
+    lexicon = read_json_if_exists(model_folder / "lexicon.json") or {}
     return lexicon.get("sentences", {}).get("encoder", {}).get("name", "none")
 
 
