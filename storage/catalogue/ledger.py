@@ -19,7 +19,7 @@ import pyarrow as pa
 from storage.catalogue.connection import Catalogue, transaction
 from storage.catalogue.episode_columns import EPISODE_COLUMNS, EpisodeReader
 from storage.catalogue.feeds import Counts, to_naive_utc
-from storage.catalogue.open_ends import OpenEnds, infer_stops
+from storage.catalogue.missing_stops import MissingStops, infer_stops
 from storage.catalogue.replacing import (
     PROGRAMME_TABLES,
     Grab,
@@ -47,7 +47,7 @@ class FeedWriter:
     channels: int = 0  # number of channels added so far
     rejected: int = 0  # number of elements that could not be read
     invalid_bytes: int = 0  # number of bytes that could not be decoded
-    open_ends: OpenEnds = field(default_factory=OpenEnds)
+    missing_stops: MissingStops = field(default_factory=MissingStops)
     episodes: EpisodeReader = field(default_factory=EpisodeReader)
     reasons: Counter[str] = field(default_factory=Counter)  # number of rejected elements by reason
     counts: Counts | None = None  # None until ``finish``
@@ -67,7 +67,7 @@ class FeedWriter:
         """
         first_id, self.next_id = self.next_id, self.next_id + rows.num_rows
         ids = pa.array(np.arange(first_id, self.next_id))
-        numbered_rows = self.open_ends.fill(rows).append_column("programme_id", ids)
+        numbered_rows = self.missing_stops.fill(rows).append_column("programme_id", ids)
         for name, column in zip(EPISODE_COLUMNS, self.episodes.columns(rows), strict=True):
             numbered_rows = numbered_rows.append_column(name, column)
         columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
@@ -102,8 +102,8 @@ class FeedWriter:
             LedgerError: Stored, duplicate and rejected programmes do not add up to all programmes.
         """
         grab, seen_count = self.grab, self.staged_count + self.rejected
-        if self.open_ends.missing_stop_count:
-            infer_stops(self.connection, grab, self.open_ends)
+        if self.missing_stops.count:
+            infer_stops(self.connection, grab, self.missing_stops)
         duplicates = drop_duplicates(self.connection, grab, self.staged_count)
         write_windows(self.connection, grab)
         if grab.is_update:

