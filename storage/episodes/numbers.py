@@ -217,10 +217,8 @@ def _is_episode_fraction(fraction: re.Match[str], is_title: bool) -> bool:
     number, total = int(fraction["number"]), int(fraction["total"])
     if not 0 < number <= total or number in _YEARS or (number in range(17, 40) and total == number + 1):
         return False
-    text_before, text_after = (
-        fraction.string[: fraction.start()].rstrip(),
-        fraction.string[fraction.end() :].strip(),
-    )
+    text_before = fraction.string[: fraction.start()].rstrip()
+    text_after = fraction.string[fraction.end() :].strip()
     return text_before.endswith(("(", "[")) or not (is_title or text_before or text_after)
 
 

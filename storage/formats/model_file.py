@@ -145,9 +145,9 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
             _require(_DIGEST.fullmatch(expected["sha256"]), f"no SHA-256 of {part}")
         _require(_DIGEST.fullmatch(manifest["digest"]), "no digest of the model")
         _require(_VERSION.fullmatch(manifest["version"]), "no version of the model")
+    except ModelFileError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise _damaged_error(f"{MANIFEST}: {error!r}") from error
     member_sizes = {name: member.file_size for name, member in members.items() if name != MANIFEST}
     _require(sizes == member_sizes, "other parts or sizes than the archive")
