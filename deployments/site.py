@@ -39,7 +39,7 @@ from flows.run_context import end_mlflow_run
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.stages import ROOT
-from storage.tracking import Tracking
+from storage.tracking.connection import MlflowConnection
 
 FILE = Path(__file__).with_name("prefect.yaml")
 HOME, NESTED_HOME_PREFIX = "guidespace-home", "guidespace-"  # names of homes in prefect.yaml
@@ -168,7 +168,7 @@ def wait_for_server(client: SyncPrefectClient) -> None:
 
 def main(home: Path, feeds: Sequence[str]) -> int:
     """Prepares the server of PREFECT_API_URL and MLflow's database, and returns the exit code."""
-    Tracking(home).experiment_id  # noqa: B018  (creates the experiment, with artifacts in this home)
+    MlflowConnection(home).experiment_id  # noqa: B018  (creates the experiment, with artifacts in this home)
     declarations, zone = read_declarations(home, feeds), home_zone(Workspace(home).home).key
     with get_client(sync_client=True) as client:
         wait_for_server(client)

@@ -19,7 +19,7 @@ from flows.run_context import WAIT_SECONDS
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, resolve_settings
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
-from storage.tracking import Tracking
+from storage.tracking.connection import MlflowConnection
 from storage.tracking.nights import read_nights
 from tasks.ingest.sources.dates import dated_guides
 from tasks.ingest.task import ingest
@@ -101,7 +101,7 @@ def find_missing_dates(home: str, dates: list[str]) -> list[str]:
     Prefect stores the result. A retry therefore runs the same nights in the same order, and Prefect reuses
     the results of nights that have finished.
     """
-    nights = read_nights(Tracking(home), MAX_NIGHTS)
+    nights = read_nights(MlflowConnection(home), MAX_NIGHTS)
     finished_dates = {f"{night.at:%F}" for night in nights if night.finished}
     return [date for date in dates if date not in finished_dates]
 

@@ -41,7 +41,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
 
         return FollowedModel(folder, model)
     registry = Registry(folder, name=model)
-    is_new_home = bool(model) and not registry.uses_home_database and not is_home(folder)
+    is_new_home = bool(model) and not registry.mlflow.uses_home_database and not is_home(folder)
     if is_new_home:
         require_champion(registry)
     Workspace(folder, create=is_new_home)

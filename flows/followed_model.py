@@ -24,7 +24,7 @@ from storage.addresses import is_valid_url, without_secrets
 from storage.atomic import remove_folder, replaced_folder
 from storage.digests import content_digest
 from storage.errors import ExpectedError
-from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack
+from storage.formats.model_file import MAX_BYTES, ModelFileError, unpack_model
 from storage.home.files import folder_size
 from storage.home.retention import RemovalResult
 from storage.home.workspace import Workspace
@@ -153,7 +153,7 @@ class FollowedModel:
             return {**state, "validators": validators}
         try:
             with replaced_folder(folder, durable=False) as new_folder:  # ``champion`` verifies its content
-                info = unpack(file, new_folder)
+                info = unpack_model(file, new_folder)
                 Workspace(self.home)  # creates the home if it is missing
         except ModelFileError as error:
             with suppress(OSError):  # the folder is not empty

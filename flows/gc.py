@@ -27,8 +27,8 @@ from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import RemovalResult, prune_artifacts, prune_downloaded_models
 from storage.home.workspace import Workspace
-from storage.tracking import TrackingError
-from storage.tracking.retention import Retention
+from storage.tracking import Registry, TrackingError
+from storage.tracking.retention import prune_model_versions, prune_runs
 
 WAIT_SECONDS = 3600.0  # maximum wait for another run in the home
 SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
@@ -96,14 +96,14 @@ def remove_old_data(
         yield prune_artifacts(workspace, nights, folders_of_last_run(workspace.home), dry_run=dry_run)
         oldest_replacement = now - datetime.timedelta(days=history_days)
         yield delete_replaced_programmes(workspace.home, oldest_replacement, dry_run=dry_run)
-        retention = Retention(workspace.home)
-        if not (retention.uses_home_database or shared):
+        registry = Registry(workspace.home)
+        if not (registry.mlflow.uses_home_database or shared):
             yield RemovalResult(what=f"models and runs in MLflow ({SHARED_SERVER})")
-        elif not retention.uses_home_database or retention.database.exists():
-            yield retention.prune_models(nights, dry_run=dry_run)
-            yield retention.prune_runs(oldest_end, nights, dry_run=dry_run)
+        elif not registry.mlflow.uses_home_database or registry.mlflow.database.exists():
+            yield prune_model_versions(registry, nights, dry_run=dry_run)
+            yield prune_runs(registry, oldest_end, nights, dry_run=dry_run)
         with suppress(TrackingError):  # the champion's files are missing; commands that need them report this
-            if champion := retention.champion():
+            if champion := registry.champion():
                 yield prune_downloaded_models(workspace, champion.digest, dry_run=dry_run)
         yield prune_models(workspace.home, oldest_end, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)

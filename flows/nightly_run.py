@@ -49,7 +49,7 @@ class NightlyRun:
 
         The previous night is the run with the newest guide that is older than the guide of this run.
         """
-        nights = read_nights(self.tracking, MAX_NIGHTS if self.is_backfill else 2)
+        nights = read_nights(self.tracking.mlflow, MAX_NIGHTS if self.is_backfill else 2)
         earlier_nights = [night for night in nights if night.at < self.at and night.run != self.run]
         if not earlier_nights:
             return PreviousNight()

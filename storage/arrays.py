@@ -174,7 +174,8 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 def open_array(folder: Path, name: str) -> np.ndarray:
     """Opens ``folder/name.npy`` as a read-only memory map.
 
-    All callers in the process share one map per file, because resident pages are counted once per map.
+    All callers in the process share one map per file, because the operating system counts the resident pages
+    of a file once per map.
     """
     file = Path(folder) / f"{name}.npy"
     stat = file.stat()

@@ -1,9 +1,18 @@
-"""Writes text and JSON files atomically."""
+"""Writes text and JSON files atomically, and reads JSON files that may be missing."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 from storage.atomic import replaced_file
+
+
+def read_json_if_exists(path: Path) -> Any:
+    """Reads a JSON file; returns None if the file does not exist."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
 
 
 def write_json(path: Path, content: object, *, sort_keys: bool = False) -> None:

@@ -20,7 +20,8 @@ from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer, viewer_zone
 from storage.home.workspace import Workspace
 from storage.tracking.champion import ChampionRecord
-from storage.tracking.retention import Retention
+from storage.tracking.connection import MlflowConnection
+from storage.tracking.retention import remove_run_files
 from tasks.likes.exports import read_export
 from tasks.likes.players import read_player
 from tasks.likes.tables import LikesError, read_likes_table
@@ -106,11 +107,9 @@ def forget(home: str, viewer: str) -> int:
         HomeLocked: Another process still writes to the home after ``WAIT_SECONDS``; the lists remain.
     """
     workspace = Workspace(home, create=False)
-    retention = Retention(workspace.home)
+    mlflow = MlflowConnection(workspace.home)
     has_pages = (
-        not retention.uses_home_database
-        or retention.database.exists()
-        or ChampionRecord(workspace.home).read()
+        not mlflow.uses_home_database or mlflow.database.exists() or ChampionRecord(workspace.home).read()
     )
     if has_pages:
         require_night("forget")
@@ -121,7 +120,7 @@ def forget(home: str, viewer: str) -> int:
         if (lists_folder := workspace.artifact_folder(Tonight, "any").parent).exists():
             shutil.rmtree(lists_folder)
         if has_pages:
-            retention.remove_files(PAGES)
+            remove_run_files(mlflow, PAGES)
     return count
 
 

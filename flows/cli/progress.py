@@ -138,7 +138,7 @@ def run_and_report(
     state = "champion" if result.get("champion") else "not promoted"
     print(RESULTS[name].format(home=home, state=state, **result))
     print(f"Done in {time.perf_counter() - start_time:.1f} s.")
-    failures = [feed.failure for feed in read_readings(folder) if feed.failure]
+    failures = [feed.failed for feed in read_readings(folder) if feed.failed]
     for reason in failures:
         print(f"guidespace: feed FAILED: {reason}", file=sys.stderr)
     return INCOMPLETE if failures else DONE
@@ -165,9 +165,9 @@ def run_flow(
     logging.getLogger("py.warnings").propagate = False
     with ProgressPrinter(start_time) as printer:
         flow = getattr(importlib.import_module(f"flows.{name}"), name)
-        from storage.tracking.connection import Connection
+        from storage.tracking.connection import MlflowConnection
 
-        Connection(Path(home)).client  # noqa: B018  (imports and migrates MLflow meanwhile)
+        MlflowConnection(Path(home)).client  # noqa: B018  (imports and migrates MLflow meanwhile)
         from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
         if wait_for_server:

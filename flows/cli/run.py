@@ -105,7 +105,7 @@ def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestS
         guide = read_and_publish(workspace, feeds, settings, None, _print_event)
     counts = ", ".join(f"{count:,} {name}" for name, count in guide.counts.items())
     print(f"The guide: {workspace.folder(guide)} ({counts})")
-    return INCOMPLETE if any(feed.failure for feed in read_readings(workspace.home)) else DONE
+    return INCOMPLETE if any(feed.failed for feed in read_readings(workspace.home)) else DONE
 
 
 def _print_event(event: "Progress | FeedResult | Failure") -> None:

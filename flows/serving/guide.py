@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from flows.serving.conditions import accepts_gzip, is_unmodified
-from storage.home.merged_guide import GENRES, GUIDE, merged_file
+from storage.home.merged_guide import GENRES_FILE, GUIDE_FILE, merged_file
 
 BLOCK_BYTES = 1 << 18  # size of the blocks in which a file is sent
 PATHS = ("/guide.xml", "/guide.xml.gz", "/genres.xml")
@@ -54,19 +54,20 @@ def add_guide_routes(
 
 def _make_response(request: Request, home: Path, name: str) -> Response:
     try:
-        file = open(merged_file(home).with_name(GENRES if name == GENRES else GUIDE), "rb")  # noqa: SIM115
+        stored_name = GENRES_FILE if name == GENRES_FILE else GUIDE_FILE
+        file = open(merged_file(home).with_name(stored_name), "rb")  # noqa: SIM115
     except FileNotFoundError:
         raise HTTPException(503, _MISSING) from None
     stat = os.fstat(file.fileno())
     headers = {"Cache-Control": "private, no-cache", "Last-Modified": formatdate(stat.st_mtime, usegmt=True)}
-    if name == GENRES:
+    if name == GENRES_FILE:
         content = file.read()
         content_length, is_decompressed = len(content), False
         etag = f"{zlib.crc32(content):08x}-{content_length:x}"
         file.seek(0)
     else:
         etag, content_length = _read_gzip_trailer(file, stat.st_size)
-        is_decompressed = name != GUIDE and not accepts_gzip(request.headers.get("Accept-Encoding", ""))
+        is_decompressed = name != GUIDE_FILE and not accepts_gzip(request.headers.get("Accept-Encoding", ""))
         if not is_decompressed:
             content_length = stat.st_size
     if name == "guide.xml":
@@ -77,7 +78,7 @@ def _make_response(request: Request, home: Path, name: str) -> Response:
     if is_unmodified(request, headers["ETag"], stat.st_mtime):
         file.close()
         return Response(status_code=304, headers=headers)
-    media_type = "application/gzip" if name == GUIDE else "application/xml"
+    media_type = "application/gzip" if name == GUIDE_FILE else "application/xml"
     headers["Content-Length"] = str(content_length)
     if request.method == "HEAD":
         file.close()

@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from flows.serving.conditions import etag_matches
-from storage.formats.model_file import MEDIA_TYPE, ModelIdentity, pack
+from storage.formats.model_file import MEDIA_TYPE, ModelIdentity, pack_model
 from storage.tracking import Champion
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class PackedModel:
 
     def __init__(self, champion: Champion) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        pack(champion.folder, ModelIdentity(version=champion.version, digest=champion.digest), self._file)
+        identity = ModelIdentity(version=champion.version, digest=champion.digest)
+        pack_model(champion.folder, identity, self._file)
         self.name, self.size = f"guidespace-model-{champion.version}.zip", self._file.tell()
         self._file.seek(0)
         self.digest = hashlib.file_digest(self._file, "sha256")  # pyright: ignore[reportArgumentType]

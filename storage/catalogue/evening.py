@@ -12,7 +12,7 @@ from storage.catalogue.connection import escape_glob, escape_quotes, present_col
 from storage.catalogue.episode_columns import EPISODE_COLUMNS, EpisodeReader
 
 DESCRIPTION_CHARACTERS = 300  # longer descriptions are truncated
-# SQL types of columns that guides written by versions before 2026-11-27 lack.
+# Columns that guides of older versions lack, and their SQL types.
 DETAIL_TYPES = {
     **dict.fromkeys(("is_new", "is_premiere", "previously_shown"), "BOOLEAN"),
     "ratings": "STRUCT(system VARCHAR, value VARCHAR)[]",

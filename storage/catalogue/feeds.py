@@ -6,7 +6,6 @@ feed is imported.
 """
 
 import datetime
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from storage.catalogue.connection import Catalogue, set_memory_limit, transaction
 from storage.catalogue.replacing import replace_older
 from storage.home.workspace import HomeError
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 
 STATUS_FILE = "status.json"
 SOURCE_TABLES = ("feeds", "programmes", "channel_history")  # tables with a column ``source``
@@ -89,7 +88,7 @@ def find_unchanged(
 
 
 def previous_import(
-    catalogue: Catalogue, source: str, feed_id: int, guide_time: datetime.datetime
+    catalogue: Catalogue, source: str, feed_id: int, grabbed_at: datetime.datetime
 ) -> PreviousImport | None:
     """Returns the previous import of a feed that had readable programmes, or None if there is none.
 
@@ -97,7 +96,7 @@ def previous_import(
         catalogue: Open catalogue.
         source: Name of the feed.
         feed_id: Id of the import whose predecessor is returned.
-        guide_time: Instant of the guide of import ``feed_id`` (see Grab), a naive datetime in UTC.
+        grabbed_at: Instant of the guide of import ``feed_id`` (see Grab), a naive datetime in UTC.
     """
     query = """
         SELECT seen - rejected, grabbed_at
@@ -106,7 +105,7 @@ def previous_import(
         ORDER BY grabbed_at DESC, feed_id DESC
         LIMIT 1
     """
-    rows = catalogue.connection.execute(query, [source, guide_time, feed_id]).fetchall()
+    rows = catalogue.connection.execute(query, [source, grabbed_at, feed_id]).fetchall()
     return PreviousImport(*rows[0]) if rows else None
 
 
@@ -224,10 +223,8 @@ def publish_status(catalogue: Catalogue) -> None:
 
 def read_status(home: Path) -> dict[str, object]:
     """Reads ``status.json``; returns zeros and no feeds if nothing was imported into the home yet."""
-    try:
-        return json.loads((Path(home) / STATUS_FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}
+    no_status = {"feeds": [], "channels": 0, "programmes": 0, "titles": 0, "categories": 0}
+    return read_json_if_exists(home / STATUS_FILE) or no_status
 
 
 def to_naive_utc(moment: datetime.datetime) -> datetime.datetime:

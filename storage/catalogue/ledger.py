@@ -19,7 +19,7 @@ import pyarrow as pa
 from storage.catalogue.connection import Catalogue, transaction
 from storage.catalogue.episode_columns import EPISODE_COLUMNS, EpisodeReader
 from storage.catalogue.feeds import Counts, to_naive_utc
-from storage.catalogue.open_ends import OpenEnds, infer_stops
+from storage.catalogue.missing_stops import MissingStops, infer_stops
 from storage.catalogue.replacing import (
     PROGRAMME_TABLES,
     Grab,
@@ -47,7 +47,7 @@ class FeedWriter:
     channels: int = 0  # number of channels added so far
     rejected: int = 0  # number of elements that could not be read
     invalid_bytes: int = 0  # number of bytes that could not be decoded
-    open_ends: OpenEnds = field(default_factory=OpenEnds)
+    missing_stops: MissingStops = field(default_factory=MissingStops)
     episodes: EpisodeReader = field(default_factory=EpisodeReader)
     reasons: Counter[str] = field(default_factory=Counter)  # number of rejected elements by reason
     counts: Counts | None = None  # None until ``finish``
@@ -67,7 +67,7 @@ class FeedWriter:
         """
         first_id, self.next_id = self.next_id, self.next_id + rows.num_rows
         ids = pa.array(np.arange(first_id, self.next_id))
-        numbered_rows = self.open_ends.fill(rows).append_column("programme_id", ids)
+        numbered_rows = self.missing_stops.fill(rows).append_column("programme_id", ids)
         for name, column in zip(EPISODE_COLUMNS, self.episodes.columns(rows), strict=True):
             numbered_rows = numbered_rows.append_column(name, column)
         columns = "programme_id, $feed_id, NULL, $source, * EXCLUDE (programme_id)"
@@ -102,8 +102,8 @@ class FeedWriter:
             LedgerError: Stored, duplicate and rejected programmes do not add up to all programmes.
         """
         grab, seen_count = self.grab, self.staged_count + self.rejected
-        if self.open_ends.missing_stop_count:
-            infer_stops(self.connection, grab, self.open_ends)
+        if self.missing_stops.count:
+            infer_stops(self.connection, grab, self.missing_stops)
         duplicates = drop_duplicates(self.connection, grab, self.staged_count)
         write_windows(self.connection, grab)
         if grab.is_update:
@@ -155,7 +155,7 @@ def feed_writer(
         grabbed_at: Instant of a dated guide, a datetime with a time zone; None if it equals ``read_at``.
         zone: Name of the time zone of times in the feed that state none.
     """
-    connection, guide_time = catalogue.connection, to_naive_utc(grabbed_at or read_at)
+    connection, grabbed_at = catalogue.connection, to_naive_utc(grabbed_at or read_at)
     try:
         with transaction(connection):
             query = """
@@ -168,22 +168,12 @@ def feed_writer(
             table_queries["feed_channels"] = "SELECT * EXCLUDE (feed_id, source) FROM channel_history"
             for table, table_query in table_queries.items():
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {table_query} LIMIT 0")
-            grab = Grab(feed_id, source, content_digest, guide_time, is_update)
+            grab = Grab(feed_id, source, content_digest, grabbed_at, is_update)
             writer = FeedWriter(connection, grab, next_id)
             yield writer
             counts = writer.counts or writer.finish()
-            *programmes, invalid_bytes = counts
-            row = [
-                feed_id,
-                source,
-                content_digest,
-                size,
-                to_naive_utc(read_at),
-                guide_time,
-                *programmes,
-                zone,
-                invalid_bytes,
-            ]
+            row = [feed_id, source, content_digest, size, to_naive_utc(read_at), grabbed_at]
+            row += [*counts[:4], zone, counts.invalid_bytes]
             connection.execute(f"INSERT INTO feeds VALUES ({', '.join('?' * len(row))})", row)
     finally:
         for table in ("feed_channels", *(f"staged_{table}" for table in PROGRAMME_TABLES)):
@@ -199,7 +189,7 @@ def _store_channels(connection: duckdb.DuckDBPyConnection, grab: Grab) -> None:
     grab may repeat the previous data, which were not stored for it. They are then stored for it now.
     """
     feed_values = {"feed_id": grab.feed_id, "source": grab.source}
-    source_values = {"source": grab.source, "at": grab.guide_time}
+    source_values = {"source": grab.source, "at": grab.grabbed_at}
     query = """
         CREATE OR REPLACE TEMP TABLE previous AS
         SELECT channel, name, names, icon, lcn, urls, extra

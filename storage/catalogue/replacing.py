@@ -86,7 +86,7 @@ class Grab(NamedTuple):
     source: str  # name of the feed
     content_digest: str  # SHA-256 of the content
     # Instant of the guide: time of the import, or date of a dated guide; a naive datetime in UTC.
-    guide_time: datetime.datetime
+    grabbed_at: datetime.datetime
     is_update: bool  # whether the feed was imported before; if so, new programmes are in tables ``staged_*``
 
     @property
@@ -175,7 +175,7 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
     Returns:
         Number of programmes that were not moved, because they repeat a stored programme word for word.
     """
-    feed_values, source_values = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.guide_time}
+    feed_values, source_values = {"feed_id": grab.feed_id}, {"source": grab.source, "at": grab.grabbed_at}
     _find_affected(connection, feed_values | source_values)
     has_newer_grab = connection.execute(_NEWER_WINDOWS_QUERY, source_values).fetchall()[0][0] > 0
     connection.execute(f"""
@@ -203,7 +203,7 @@ def replace_programmes(connection: duckdb.DuckDBPyConnection, grab: Grab) -> int
             FROM ({_FIRST_NEWER_QUERY.format(programmes=staged_source)}) AS first_newer
             WHERE first_newer.programme_id = staged.programme_id
         """
-        connection.execute(query, {"at": grab.guide_time})
+        connection.execute(query, {"at": grab.grabbed_at})
     for table in PROGRAMME_TABLES:
         connection.execute(f"INSERT INTO {table} FROM staged_{table}")
     return repetition_count

@@ -31,5 +31,5 @@ CHANNELS = pa.schema(
     {"channel": _TEXT, "name": _TEXT, "names": _TEXTS, "icon": _TEXT, "lcn": _TEXT}
     | {"urls": _TEXTS, "extra": _TEXT}
 )
-ROOT = pa.schema({"attribute": _TEXT, "value": _TEXT})
+ROOT_ATTRIBUTES = pa.schema({"attribute": _TEXT, "value": _TEXT})
 REJECTS = pa.schema({"line": pa.int64(), "reason": _TEXT, "excerpt": _TEXT})

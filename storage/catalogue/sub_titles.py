@@ -4,7 +4,9 @@ import pyarrow as pa
 
 from storage.catalogue.connection import Catalogue, transaction
 
-PATTERNS = pa.schema({"sub_title": pa.string(), "pattern": pa.string(), "probability": pa.float32()})
+SUB_TITLE_PATTERNS = pa.schema(
+    {"sub_title": pa.string(), "pattern": pa.string(), "probability": pa.float32()}
+)
 
 
 def read_sub_titles(catalogue: Catalogue) -> pa.Table:
@@ -19,8 +21,8 @@ def read_sub_titles(catalogue: Catalogue) -> pa.Table:
 
 
 def write_patterns(catalogue: Catalogue, rows: pa.Table) -> None:
-    """Replaces all stored patterns (kinds of sub-titles) by ``rows``, a table with the schema PATTERNS."""
-    patterns = rows.cast(PATTERNS)
+    """Replaces all stored patterns (kinds of sub-titles) by ``rows``, with the schema SUB_TITLE_PATTERNS."""
+    patterns = rows.cast(SUB_TITLE_PATTERNS)
     with transaction(catalogue.connection):
         catalogue.connection.execute("DELETE FROM sub_title_patterns")
         catalogue.connection.register("new_patterns", patterns)

@@ -12,19 +12,18 @@ import duckdb
 
 from storage.catalogue.connection import escape_glob, escape_quotes
 from storage.errors import ExpectedError
-from storage.formats.programme_kinds import TITLES
+from storage.formats.programme_kinds import TITLES_FILE
 
+# Query of a Parquet file of the Corpus, whose rows are in the order of title ids.
+_TITLES_QUERY = (
+    "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
+    "FROM read_parquet('{{corpus}}/{}', file_row_number = true)"
+)
 VIEWS = {
     "programmes": "FROM '{guide}/programmes.parquet'",
     "channels": "FROM '{guide}/channels.parquet'",
-    "titles": (
-        "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
-        "FROM read_parquet('{corpus}/titles.parquet', file_row_number = true)"
-    ),
-    "kinds": (
-        "SELECT file_row_number AS title_id, * EXCLUDE (file_row_number) "
-        "FROM read_parquet('{corpus}/" + TITLES + "', file_row_number = true)"
-    ),
+    "titles": _TITLES_QUERY.format("titles.parquet"),
+    "kinds": _TITLES_QUERY.format(TITLES_FILE),
     "clusters": "FROM '{clustering}/clusters.parquet'",
     "neighbours": "FROM '{nearest}/neighbours.parquet'",
     "vectors": "FROM '{nearest}/vectors.parquet'",
@@ -66,7 +65,7 @@ def _unavailable_views(folders: Mapping[str, Path]) -> dict[str, str]:
     reasons = {}
     if "tonight" not in folders:
         reasons["tonight"] = "no viewer has recommendations yet; run the flow `recommend` (docs/tonight.md)"
-    if not (folders["corpus"] / TITLES).exists():
+    if not (folders["corpus"] / TITLES_FILE).exists():
         reasons["kinds"] = (
             "the last run was made by an older version, which did not write the data of the view kinds; "
             "run `guidespace nightly --feed …` again"

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-KINDS = "season", "episode", "part"  # kinds of numbers
+NUMBER_KINDS = "season", "episode", "part"  # kinds of numbers
 # Matches characters of scripts in which no space is required between a word and its number.
 _UNSPACED_SCRIPT = re.compile("[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ORDINAL_MARK = r"(?P<ordinal>\.|[ªºa°]|(?:-?[йя]|-?ша|e|è?me|st|nd|rd|th|ος)(?= )|)"
@@ -31,7 +31,7 @@ class Grammar(NamedTuple):
 
     season_and_episode: tuple[re.Pattern[str], ...]  # a season with its episode, such as S01E02
     season_x_episode: re.Pattern[str]  # a season with its episode, such as 1x5
-    word_and_number: re.Pattern[str]  # any word with the number before or behind it
+    word_and_number: re.Pattern[str]  # any word with the number before or after it
     unspaced_word_and_number: re.Pattern[str]  # like word_and_number, for scripts that need no spaces
     fraction: re.Pattern[str]  # number and total, such as "4/6" or "3 of 8"
     kinds: dict[str, str]  # case-folded word -> "season", "episode" or "part"
@@ -43,18 +43,18 @@ def compile_grammar() -> Grammar:
     """Compiles the regular expressions, each for all languages of words.toml. The result is cached."""
     file = Path(__file__).with_name("words.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8")).values()
-    kinds = {word.casefold(): kind for kind in KINDS for table in tables for word in table[kind]}
+    kinds = {word.casefold(): kind for kind in NUMBER_KINDS for table in tables for word in table[kind]}
     unspaced_word = "|".join(sorted(filter(_UNSPACED_SCRIPT.match, kinds), key=len, reverse=True))
     of_word = "|".join(sorted({word for table in tables for word in table["of"]}))
     total = rf" *(?:/|\b(?:{of_word})\b) *(?P<total>\d{{1,5}})(?!\d)"
     # The number must not be part of another word ("E1F0"), a decimal, or the beginning of an id.
     word_and_number = (
         rf"(?<!\w)(?P<before>[^\W\d_]++)\.?[:#]? ?(?P<number>\d{{1,6}})(?![^\W_]|[.,:]\d)(?:{total})?"
-        rf"|(?<![\w.,/:])(?P<first>\d{{1,6}}){_ORDINAL_MARK} ?(?P<behind>[^\W\d_]++)(?!\d)"
+        rf"|(?<![\w.,/:])(?P<first>\d{{1,6}}){_ORDINAL_MARK} ?(?P<after>[^\W\d_]++)(?!\d)"
     )
     unspaced_word_and_number = (
         rf"(?P<before>{unspaced_word}) ?(?P<number>\d{{1,6}})(?!\d)"
-        rf"|(?P<first>\d{{1,6}}) ?(?P<behind>{unspaced_word})"
+        rf"|(?P<first>\d{{1,6}}) ?(?P<after>{unspaced_word})"
     )
     return Grammar(
         tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SEASON_AND_EPISODE),
@@ -63,7 +63,7 @@ def compile_grammar() -> Grammar:
         re.compile(unspaced_word_and_number),
         re.compile(rf"(?<![\w.,/-])(?P<number>\d{{1,5}}){total}(?![\w/])", re.IGNORECASE),
         kinds,
-        frozenset(word.casefold() for table in tables for word in table["weak"]),
+        frozenset(word.casefold() for table in tables for word in table["ambiguous"]),
     )
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from storage.episodes.grammar import KINDS, compile_grammar
+from storage.episodes.grammar import NUMBER_KINDS, compile_grammar
 
 # Values of the attribute ``system``.
 XMLTV_NS, SEASON_OR_EPISODE = "xmltv_ns", ("season", "episode")
-ONSCREEN = frozenset(("", "onscreen", "on_screen", "common", "sxxexx"))  # systems of text for viewers
+ONSCREEN_SYSTEMS = frozenset(("", "onscreen", "on_screen", "common", "sxxexx"))  # systems of text for viewers
 _XMLTV_FIELD = r"\s*(?:-\d+|(\d*))\s*(?:/\s*(?:-\d+|(\d*))\s*)?"
 _XMLTV_NUMBER = re.compile(rf"{_XMLTV_FIELD}(?:\.{_XMLTV_FIELD}(?:\.{_XMLTV_FIELD})?)?")
 _DATE = re.compile(
@@ -105,7 +105,7 @@ def read_numbers(elements: tuple[tuple[str | None, str], ...]) -> EpisodeNumber:
         elif system in SEASON_OR_EPISODE and (match := _NUMBER_AND_TOTAL.fullmatch(text)):
             values |= {system: int(match[1])} | ({f"{system}s": int(match[2])} if match[2] else {})
         elif (
-            system in ONSCREEN
+            system in ONSCREEN_SYSTEMS
             or system in (XMLTV_NS, *SEASON_OR_EPISODE)
             or ((match := _SXXEXX.fullmatch(text)) and match["season"])
         ):
@@ -157,7 +157,7 @@ def _read_xmltv(text: str, system: str) -> EpisodeNumber | None:
     number_match = _XMLTV_NUMBER.fullmatch(text)
     if number_match is None or not _DIGIT.search(text) or _DOTTED_DATE.fullmatch(text):
         return None
-    if system != XMLTV_NS and (system not in ONSCREEN or text.count(".") != 2):
+    if system != XMLTV_NS and (system not in ONSCREEN_SYSTEMS or text.count(".") != 2):
         return None
     values = [int(value) if value else None for value in number_match.groups()]
     values = [None if value is None or value > _MAX_NUMBER else value for value in values]
@@ -217,10 +217,8 @@ def _is_episode_fraction(fraction: re.Match[str], is_title: bool) -> bool:
     number, total = int(fraction["number"]), int(fraction["total"])
     if not 0 < number <= total or number in _YEARS or (number in range(17, 40) and total == number + 1):
         return False
-    text_before, text_after = (
-        fraction.string[: fraction.start()].rstrip(),
-        fraction.string[fraction.end() :].strip(),
-    )
+    text_before = fraction.string[: fraction.start()].rstrip()
+    text_after = fraction.string[fraction.end() :].strip()
     return text_before.endswith(("(", "[")) or not (is_title or text_before or text_after)
 
 
@@ -271,7 +269,7 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
     """
     rules, ascii_only = compile_grammar(), text.isascii()
     while pair := rules.word_and_number.search(text, begin, end):
-        side = "before" if pair["before"] else "behind"
+        side = "before" if pair["before"] else "after"
         word = pair[side].casefold()
         if word not in rules.kinds:
             is_accepted = False
@@ -285,12 +283,12 @@ def _find_pairs(text: str, begin: int, end: int) -> Iterator[tuple[str, int, int
         begin = pair.end() if is_accepted else pair.start("number" if side == "before" else side)
     if not ascii_only:
         for pair in rules.unspaced_word_and_number.finditer(text):
-            yield pair["before"] or pair["behind"], int(pair["number"] or pair["first"]), None, pair.span()
+            yield pair["before"] or pair["after"], int(pair["number"] or pair["first"]), None, pair.span()
 
 
 def _make_number(values: dict[str, int]) -> EpisodeNumber:
     """Creates an EpisodeNumber. Omits episode 0, part 0, and totals that are less than their number."""
-    for kind in KINDS if values else ():
+    for kind in NUMBER_KINDS if values else ():
         if values.get(kind) == 0 and kind != "season":
             del values[kind]
         if values.get(f"{kind}s", 0) < values.get(kind, 1 << 31):

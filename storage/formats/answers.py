@@ -22,35 +22,29 @@ _TEXT_COLUMNS = [(name, pa.string()) for name in ("form", "protocol")]
 _NUMBER_COLUMNS = [(name, pa.float64()) for name in ("correct", "precision_at_10", "family")]
 SCHEMA = pa.schema([*_TEXT_COLUMNS, *_NUMBER_COLUMNS, ("oov", pa.bool_())])
 # The columns correct, precision_at_10 (None if all are null), family and oov of SCHEMA, (titles,) each.
-Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
+AnswerColumns = tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]
 
 
-def write_answers(folder: Path, answers: Mapping[tuple[str, str], Columns]) -> None:
+def write_answers(folder: Path, answers: Mapping[tuple[str, str], AnswerColumns]) -> None:
     """Writes answers.parquet; ``answers`` maps (form, protocol) to the columns of its rows."""
-    tables = [pa.table(_columns(*key, *columns), SCHEMA) for key, columns in answers.items()]
+    tables = [_to_table(form, protocol, columns) for (form, protocol), columns in answers.items()]
     pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), folder / FILE, compression="zstd")
 
 
-def _columns(
-    form: str,
-    protocol: str,
-    correct: np.ndarray,
-    precision: np.ndarray | None,
-    family: np.ndarray,
-    oov: np.ndarray,
-) -> dict[str, object]:
-    null_column = pa.nulls(len(correct), pa.float64())
-    names = {"form": [form] * len(correct), "protocol": [protocol] * len(correct)}
-    precision_column = null_column if precision is None else precision
-    return {**names, "correct": correct, "precision_at_10": precision_column, "family": family, "oov": oov}
+def _to_table(form: str, protocol: str, columns: AnswerColumns) -> pa.Table:
+    correct, precision, family, oov = columns
+    length = len(correct)
+    if precision is None:
+        precision = pa.nulls(length, pa.float64())
+    return pa.table([[form] * length, [protocol] * length, correct, precision, family, oov], schema=SCHEMA)
 
 
-def read_answers(folder: Path) -> dict[tuple[str, str], Columns]:
+def read_answers(folder: Path) -> dict[tuple[str, str], AnswerColumns]:
     """Reads answers.parquet. Returns a dictionary from (form, protocol) to the columns of its rows."""
     table = pq.read_table(folder / FILE)
     forms, protocols = (np.array(table[name].to_pylist(), dtype=str) for name in ("form", "protocol"))
     correct, precision, family, oov = (table[name].to_numpy() for name in SCHEMA.names[2:])
-    answers: dict[tuple[str, str], Columns] = {}
+    answers: dict[tuple[str, str], AnswerColumns] = {}
     for form, protocol in dict.fromkeys(zip(forms.tolist(), protocols.tolist(), strict=True)):
         rows = (forms == form) & (protocols == protocol)
         precision_values = None if np.isnan(precision[rows]).all() else precision[rows]

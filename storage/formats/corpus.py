@@ -24,10 +24,9 @@ from storage.arrays import Ragged, open_array
 from storage.formats import vocabulary
 from storage.formats.vocabulary import TRAIN
 
-_LIST_COLUMNS = [
-    (name, pa.list_(pa.string())) for name in ("context", "labels", "rare_categories", "channels", "days")
-]
-TITLES = pa.schema([*vocabulary.TITLES, *map(pa.field, *zip(*_LIST_COLUMNS)), pa.field("oov", pa.bool_())])
+_LIST_COLUMNS = "context", "labels", "rare_categories", "channels", "days"
+_LIST_FIELDS = [pa.field(name, pa.list_(pa.string())) for name in _LIST_COLUMNS]
+TITLES = pa.schema([*vocabulary.TITLES, *_LIST_FIELDS, pa.field("oov", pa.bool_())])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from storage.atomic import replaced_folder
 from storage.formats.named_arrays import read_arrays, write_arrays
 
-ARRAYS = "model.safetensors"
+ARRAYS_FILE = "model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def write_linear_model(
             table = pa.table({"name": pa.array(values, pa.string())})
             pq.write_table(table, new_folder / f"{file_name}.parquet", compression="zstd")
         metadata = {"model": model, "settings": json.dumps(settings), "names": json.dumps(list(names))}
-        write_arrays(new_folder / ARRAYS, arrays, metadata)
+        write_arrays(new_folder / ARRAYS_FILE, arrays, metadata)
 
 
 def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
@@ -67,10 +67,10 @@ def read_linear_model(folder: Path, model: str) -> LinearModelFiles:
     Raises:
         ValueError: The folder contains no model, or another kind of model than ``model``.
     """
-    file = folder / ARRAYS
+    file = folder / ARRAYS_FILE
     if not file.exists():
         remedy = "pass the folder in which the model was saved"
-        raise ValueError(f"{folder} contains no {model}, because {ARRAYS} is missing; {remedy}")
+        raise ValueError(f"{folder} contains no {model}, because {ARRAYS_FILE} is missing; {remedy}")
     arrays, metadata = read_arrays(file)
     if (saved_model := metadata.get("model")) != model:
         raise ValueError(f"{file} contains {saved_model or 'no linear model'}, expected {model}")

@@ -56,10 +56,10 @@ class ModelIdentity:
 def write_model_file(folder: Path, identity: ModelIdentity, model_file: Path) -> None:
     """Packs a Model folder into a model file. An existing file is replaced atomically."""
     with replaced_file(model_file) as new_file, open(new_file, "wb") as handle:
-        pack(folder, identity, handle)
+        pack_model(folder, identity, handle)
 
 
-def pack(folder: Path, identity: ModelIdentity, handle: IO[bytes]) -> None:
+def pack_model(folder: Path, identity: ModelIdentity, handle: IO[bytes]) -> None:
     """Packs a Model folder into an open binary file."""
     parts = {file.name: file for file in sorted(folder.iterdir()) if _PART_NAME.fullmatch(file.name)}
     parts.pop("artifact.json", None)  # describes the home
@@ -76,7 +76,7 @@ def pack(folder: Path, identity: ModelIdentity, handle: IO[bytes]) -> None:
                     target.write(block)
 
 
-def unpack(file: Path, folder: Path) -> ModelIdentity:
+def unpack_model(file: Path, folder: Path) -> ModelIdentity:
     """Verifies a model file, and unpacks it into an empty folder, which becomes a Model folder.
 
     Returns:
@@ -94,10 +94,12 @@ def unpack(file: Path, folder: Path) -> ModelIdentity:
             manifest = _read_manifest(archive, members)
             for name, expected in manifest["parts"].items():
                 _extract(archive, members[name], expected, folder / name)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError, OSError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError) as error:
+        raise _damaged_error(f"{error}") from error
+    except OSError as error:
         # A damaged file may cause a seek to an invalid position (EINVAL). Other OSErrors have other causes,
         # such as a full disk.
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+        if error.errno != errno.EINVAL:
             raise
         raise _damaged_error(f"{error}") from error
     return ModelIdentity(version=manifest["version"], digest=manifest["digest"])
@@ -143,9 +145,9 @@ def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
             _require(_DIGEST.fullmatch(expected["sha256"]), f"no SHA-256 of {part}")
         _require(_DIGEST.fullmatch(manifest["digest"]), "no digest of the model")
         _require(_VERSION.fullmatch(manifest["version"]), "no version of the model")
+    except ModelFileError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise _damaged_error(f"{MANIFEST}: {error!r}") from error
     member_sizes = {name: member.file_size for name, member in members.items() if name != MANIFEST}
     _require(sizes == member_sizes, "other parts or sizes than the archive")

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from storage.formats.named_arrays import read_arrays, write_arrays
 
-ARRAYS, TITLES = "kinds.safetensors", "programme_kinds.parquet"
+ARRAYS_FILE, TITLES_FILE = "kinds.safetensors", "programme_kinds.parquet"
 TITLE_PREFIX = "title."  # prefix of the names of arrays with one row per title
-COLUMNS = pa.schema(
+KIND_COLUMNS = pa.schema(
     [
         ("programme_kinds", pa.list_(pa.string())),
         ("kind_probabilities", pa.list_(pa.float32())),
@@ -30,7 +30,7 @@ COLUMNS = pa.schema(
 
 def write_kind_arrays(folder: Path, arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> None:
     """Writes kinds.safetensors: the arrays of the classifier of kinds by name, and its settings as JSON."""
-    write_arrays(folder / ARRAYS, arrays, {"settings": json.dumps(settings)})
+    write_arrays(folder / ARRAYS_FILE, arrays, {"settings": json.dumps(settings)})
 
 
 def read_kind_arrays(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -38,15 +38,15 @@ def read_kind_arrays(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any
 
     Older versions did not write the file.
     """
-    if not (folder / ARRAYS).exists():
+    if not (folder / ARRAYS_FILE).exists():
         return None
-    arrays, metadata = read_arrays(folder / ARRAYS)
+    arrays, metadata = read_arrays(folder / ARRAYS_FILE)
     return arrays, json.loads(metadata["settings"])
 
 
 def read_title_kinds(folder: Path) -> pa.Table:
-    """Reads programme_kinds.parquet: kinds, probabilities and sources of each title (COLUMNS)."""
-    return pq.read_table(folder / TITLES, schema=COLUMNS)
+    """Reads programme_kinds.parquet: kinds, probabilities and sources of each title (KIND_COLUMNS)."""
+    return pq.read_table(folder / TITLES_FILE, schema=KIND_COLUMNS)
 
 
 def copy_kinds(corpus: Path, model: Path, rows: np.ndarray) -> None:

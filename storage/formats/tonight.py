@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-TONIGHT = pa.schema(
+RECOMMENDATIONS = pa.schema(
     {"viewer": pa.string(), "rank": pa.int32(), "score": pa.float32()}  # viewer: a salted hash
     | {"start": pa.timestamp("us"), "stop": pa.timestamp("us")}  # UTC
     | dict.fromkeys(("channel", "title", "sub_title", "episode"), pa.string())

@@ -5,13 +5,12 @@ Commands that predict categories read this file. The DuckDB catalogue has the sa
 """
 
 import datetime
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 
 CORRECTIONS = "corrections.json"
 
@@ -55,10 +54,6 @@ def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict
 
     If ``as_of`` is set, corrections that were made later are left out.
     """
-    try:
-        rows = json.loads((home / CORRECTIONS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
     corrections = [
         Correction(
             show_key=row["show_key"],
@@ -66,7 +61,7 @@ def read_corrections(home: Path, as_of: datetime.datetime | None = None) -> dict
             categories=tuple(row["categories"]),
             corrected_at=datetime.datetime.fromisoformat(row["corrected_at"]),
         )
-        for row in rows
+        for row in read_json_if_exists(home / CORRECTIONS) or []
     ]
     return {
         correction.show_key: correction

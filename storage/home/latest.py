@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from storage.home.workspace import HomeError, Workspace
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 
 LATEST_FILE = "latest.json"
 PATH_KEYS = ("map", "scores", "model", "corpus")  # keys whose values are paths
@@ -33,26 +33,25 @@ def read_latest(home: str | Path, key: str) -> dict[str, Any]:
         HomeError: No run has finished in this home, or the path ``key`` has been removed.
     """
     folder = Workspace(home, create=False).home
-    if not (folder / LATEST_FILE).exists():
+    if (latest := _read_with_absolute_paths(folder)) is None:
         raise HomeError(f"no run has finished in {folder} yet; run `guidespace nightly --feed …` first")
-    latest = _read_absolute(folder)
     if not Path(latest[key]).exists():
         problem = f"the {key} of the last run has been removed from {folder}"
         raise HomeError(f"{problem}; run `guidespace nightly --feed …` again")
     return latest
 
 
-def _read_absolute(home: Path) -> dict[str, Any]:
-    """Reads latest.json with absolute paths."""
-    latest = json.loads((home / LATEST_FILE).read_text(encoding="utf-8"))
+def _read_with_absolute_paths(home: Path) -> dict[str, Any] | None:
+    """Reads latest.json and makes its paths absolute; returns None if no run has finished."""
+    if (latest := read_json_if_exists(home / LATEST_FILE)) is None:
+        return None
     return {**latest, **{name: str(home / latest[name]) for name in PATH_KEYS}}
 
 
 def folders_of_last_run(home: Path) -> set[Path]:
     """Returns the folders of the last run's map, scores, model and corpus; empty if no run has finished."""
-    if not (home / LATEST_FILE).exists():
+    if (latest := _read_with_absolute_paths(home)) is None:
         return set()
-    latest = _read_absolute(home)
     files = [Path(latest[name]).resolve() for name in PATH_KEYS]
     return {file if file.is_dir() else file.parent for file in files}
 
@@ -63,7 +62,8 @@ def last_instant(home: Path) -> str:
     Older versions did not store the instant. For a run of an older version, returns "9", which sorts after
     all instants.
     """
-    return _read_absolute(home).get("as_of", "9") if (home / LATEST_FILE).exists() else ""
+    latest = _read_with_absolute_paths(home)
+    return "" if latest is None else latest.get("as_of", "9")
 
 
 def read_scores(home: str | Path) -> dict[str, Any]:

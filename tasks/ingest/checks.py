@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.catalogue.checks import feed_days, silent_channels
 from storage.catalogue.connection import Catalogue
+from storage.catalogue.feed_statistics import feed_days, silent_channels
 from storage.catalogue.feeds import Counts, last_stop, newest_import, previous_import
 from storage.catalogue.ledger import FeedWriter
 from storage.home.readings import FeedStatus
@@ -79,7 +79,7 @@ def check_guide(guide: Path, statuses: Sequence[FeedStatus] = ()) -> GuideCheck:
     rows = [{**day, "day": f"{day['day']}", "anomalies": text} for day, text in zip(days, texts)]
     rows_of_readings, lines = [], []
     for status in statuses:
-        failure_texts = ["not read: " + status.failure] if status.failure else []
+        failure_texts = ["not read: " + status.failed] if status.failed else []
         if text := "; ".join([*status.anomalies, *failure_texts]):
             row = {"source": status.source, "day": "reading", "programmes": status.programmes}
             rows_of_readings.append(dict.fromkeys(_TABLE_COLUMNS) | row | {"anomalies": text})
@@ -116,7 +116,7 @@ def find_import_anomalies(
         today: Current date in UTC; None for a guide of the past, which may end before today.
     """
     feed_id, grabbed_at = (
-        (draft.grab.feed_id, draft.grab.guide_time) if draft else newest_import(catalogue, source)
+        (draft.grab.feed_id, draft.grab.grabbed_at) if draft else newest_import(catalogue, source)
     )
     previous = previous_import(catalogue, source, feed_id, grabbed_at)
     anomalies = []

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
+from storage.catalogue.rows import CHANNELS, REJECTS, ROOT_ATTRIBUTES
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, excerpt, to_batch
 from tasks.ingest.columns import RawColumns, clean_columns
 from tasks.ingest.encoding import Encoding
@@ -54,7 +54,7 @@ def read(stream: FeedStream, batch_rows: int, zone: str) -> Iterator[ProgrammeBa
             **{kind: getattr(chunk, kind) for kind in ("programmes", "details", "originals")},
             channels=to_batch((), CHANNELS),
             rejects=to_batch(sorted([*rejects, *invalid_rows]), REJECTS),
-            root=to_batch((), ROOT),
+            root=to_batch((), ROOT_ATTRIBUTES),
             share_read=share_read,
             invalid_bytes=invalid_bytes,
         )

@@ -52,7 +52,7 @@ def read_and_publish(
                     count, anomalies = event.counts.seen - event.counts.rejected, event.anomalies
                     readings.append(FeedStatus(source=event.source, programmes=count, anomalies=anomalies))
                 elif isinstance(event, Failure):
-                    readings.append(FeedStatus(source=event.source, failure=str(event.error)))
+                    readings.append(FeedStatus(source=event.source, failed=str(event.error)))
             write_readings(workspace.home, readings)
         if as_of is not None:
             require_feed_before(catalogue, as_of)

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from storage.catalogue.airing_statistics import AiringStatistics, ensure_episode_columns
 from storage.catalogue.connection import temporary_database
-from storage.catalogue.structure import TitleAirings, ensure_episode_columns
 from storage.shapes import Bool, Float, Int
 from tasks.kinds.kinds import KINDS, Kind, combine
 from tasks.kinds.names import is_animation, kinds_of_categories
@@ -88,7 +88,7 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
     """Computes the evidence from the airings and categories of titles.
 
     Args:
-        structure, categories: Results of ``TitleAirings`` (storage/catalogue/structure.py).
+        structure, categories: Results of ``AiringStatistics`` (storage/catalogue/airing_statistics.py).
     """
     titles = len(structure)
     kind_airings, total_airings = np.zeros((titles, len(KINDS))), np.zeros(titles)
@@ -114,7 +114,7 @@ def _find_never_films(
     guides that mark some films as "Film d'aventures" mark other films only as "Drame".
 
     Args:
-        structure, categories: Results of ``TitleAirings``.
+        structure, categories: Results of ``AiringStatistics``.
         is_film: Whether a category of the title states the kind film.
     """
     sources = structure["source"].to_numpy(zero_copy_only=False)
@@ -137,7 +137,7 @@ def _find_never_films(
 class GuideEvidence:
     """Data of a guide from which the kinds of its titles are determined."""
 
-    structure: pa.Table  # statistics of the airings of each title (``TitleAirings.structure``)
+    structure: pa.Table  # statistics of the airings of each title (``AiringStatistics.by_title``)
     evidence: Evidence
 
     @property
@@ -183,6 +183,6 @@ def read_evidence(programmes: Path, variants: Path, work: Path) -> GuideEvidence
     """
     file = ensure_episode_columns(programmes, work / "numbered.parquet")
     with temporary_database(work, MEMORY_BYTES) as connection:
-        airings = TitleAirings(connection, file, variants)
-        structure = airings.structure()
+        airings = AiringStatistics(connection, file, variants)
+        structure = airings.by_title()
         return GuideEvidence(structure, gather_evidence(structure, airings.categories()))

@@ -80,8 +80,8 @@ class Scaling:
         """Computes the features of titles.
 
         Args:
-            structure: Result of ``TitleAirings.structure`` (storage/catalogue/structure.py) for all titles of
-                the guide, because the means over the titles of a channel are features too.
+            structure: Result of ``AiringStatistics.by_title`` for all titles of the guide, because the means
+                over the titles of a channel are features too.
             titles: Display titles.
             sentences: Sentence vectors, (titles, dim); zero for a title without a sentence vector.
         """

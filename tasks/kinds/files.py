@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from storage.arrays import open_array
 from storage.digests import hashes
-from storage.formats.programme_kinds import COLUMNS, TITLES, write_kind_arrays
+from storage.formats.programme_kinds import KIND_COLUMNS, TITLES_FILE, write_kind_arrays
 from tasks.kinds.classifier import fit_classifier
 from tasks.kinds.decisions import decide_kinds
 from tasks.kinds.evidence import read_evidence
@@ -67,6 +67,6 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
     kind_names = [[prediction.kind for prediction in predictions] for predictions in kinds]
     probabilities = [[prediction.probability for prediction in predictions] for predictions in kinds]
     prediction_sources = [[prediction.source for prediction in predictions] for predictions in kinds]
-    table = pa.table([kind_names, probabilities, prediction_sources], schema=COLUMNS)
-    pq.write_table(table, corpus / TITLES, compression="zstd")
+    table = pa.table([kind_names, probabilities, prediction_sources], schema=KIND_COLUMNS)
+    pq.write_table(table, corpus / TITLES_FILE, compression="zstd")
     return {kind: sum(kind in names for names in kind_names) for kind in KINDS}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.home.merged_guide import FOLDER, GENRES, merged_file
+from storage.home.merged_guide import GENRES_FILE, MERGED_FOLDER, merged_file
 from storage.home.zones import home_zone
 from storage.source_patterns import rank_of
 from tasks.enrich.copies import EnrichedCopy
@@ -57,8 +57,8 @@ def merge_copies(
     Raises:
         MergeError: There is no copy, the playlist cannot be read, or the guide would have no programme.
     """
-    (home / FOLDER).mkdir(exist_ok=True)
-    genres_path = "" if out else str(merged_file(home).with_name(GENRES))
+    (home / MERGED_FOLDER).mkdir(exist_ok=True)
+    genres_path = "" if out else str(merged_file(home).with_name(GENRES_FILE))
     out = out or str(merged_file(home))
     check_output(out, options)
     if options.needs(players.GENRES):
@@ -68,9 +68,11 @@ def merge_copies(
         raise MergeError("no feed can be read; see the errors above")
     zone = home_zone(home)
     copies.sort(key=lambda copy: rank_of(copy.source, ingest_settings.priority))
-    with tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".work-") as work_folder:
+    with tempfile.TemporaryDirectory(dir=home / MERGED_FOLDER, prefix=".work-") as work_folder:
         sources = [_open_copy(copy, ingest_settings, zone.key) for copy in copies]
-        plan = merge(sources, settings, Path(work_folder), now.astimezone(zone), home / FOLDER / TABLE_NAME)
+        plan = merge(
+            sources, settings, Path(work_folder), now.astimezone(zone), home / MERGED_FOLDER / TABLE_NAME
+        )
         write_output(out, plan.pieces())
         if genres_path:
             write_output(genres_path, [genres_xml(plan.categories)])

@@ -168,7 +168,7 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     tracking.log_scores(run, scores)
     reasons = Counter(dropped_categories["reason"].to_pylist()).most_common()
     _log_counts(tracking, run, inputs, dropped_categories, reasons)
-    if "train/loss" not in tracking.client.get_run(run).data.metrics:  # the Checkpoint was cached
+    if "train/loss" not in tracking.mlflow.client.get_run(run).data.metrics:  # the Checkpoint was cached
         history = enumerate(workspace.details(inputs.checkpoint)["history"], 1)
         steps = [
             (epoch, {f"train/{name}": value for name, value in metrics.items()}) for epoch, metrics in history

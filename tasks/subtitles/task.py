@@ -9,7 +9,7 @@ import pyarrow as pa
 from prefect import get_run_logger, task
 
 from storage.catalogue.connection import Catalogue
-from storage.catalogue.sub_titles import PATTERNS, read_sub_titles, write_patterns
+from storage.catalogue.sub_titles import SUB_TITLE_PATTERNS, read_sub_titles, write_patterns
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
 from tasks.subtitles.classifier import PatternClassifier, PatternTraining
@@ -52,7 +52,9 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
     sub_titles = table["sub_title"].to_pylist()
     model = read_classifier(workspace.home) if kept else _train(workspace.home, sub_titles, settings, run)
     patterns = model.classify(sub_titles)
-    rows = pa.table([sub_titles, patterns.names, patterns.nullable_probabilities()], schema=PATTERNS)
+    rows = pa.table(
+        [sub_titles, patterns.names, patterns.nullable_probabilities()], schema=SUB_TITLE_PATTERNS
+    )
     with Catalogue.open(workspace.home) as catalogue:
         write_patterns(catalogue, rows.filter(pa.array([bool(name) for name in patterns.names])))
     result = PatternCounts(

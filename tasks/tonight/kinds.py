@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from storage.formats.programme_kinds import COLUMNS
+from storage.formats.programme_kinds import KIND_COLUMNS
 from tasks.kinds.kinds import Kind, KindPrediction
 from tasks.tonight.programmes import Show
 
@@ -46,10 +46,10 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
 def _read_kinds(model: Path, show_keys: Collection[str]) -> dict[str, tuple[KindPrediction, ...]]:
     """Reads the predicted kinds of titles from a Model folder, by show key."""
     file = pq.ParquetFile(model / "titles.parquet")  # read_table imports pyarrow.dataset
-    if not set(COLUMNS.names) <= set(file.schema_arrow.names):
+    if not set(KIND_COLUMNS.names) <= set(file.schema_arrow.names):
         return {}
-    table = file.read(["show_key", *COLUMNS.names])
-    rows = zip(*(table[name].to_pylist() for name in ["show_key", *COLUMNS.names]), strict=True)
+    table = file.read(["show_key", *KIND_COLUMNS.names])
+    rows = zip(*(table[name].to_pylist() for name in ["show_key", *KIND_COLUMNS.names]), strict=True)
     return {
         show_key: tuple(KindPrediction(*values) for values in zip(*predictions, strict=True))
         for show_key, *predictions in rows

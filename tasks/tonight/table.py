@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.formats.tonight import TONIGHT
+from storage.formats.tonight import RECOMMENDATIONS
 from tasks.tonight.choose import Recommendation
 
 
@@ -14,7 +14,7 @@ def to_table(lists: Iterable[Iterable[Recommendation]]) -> pa.Table:
     """Returns a table with one row per recommendation; ``lists`` are the lists of several viewers."""
     return pa.Table.from_pylist(
         [_to_row(recommendation) for recommendations in lists for recommendation in recommendations],
-        schema=TONIGHT,
+        schema=RECOMMENDATIONS,
     )
 
 

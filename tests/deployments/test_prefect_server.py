@@ -105,8 +105,8 @@ def test_a_triggered_run_publishes_everything(
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     tracking = Tracking(home)
-    (found,) = tracking.client.search_runs(
-        [tracking.experiment_id], f"tags.`prefect.flow_run_id` = '{run['id']}'"
+    (found,) = tracking.mlflow.client.search_runs(
+        [tracking.mlflow.experiment_id], f"tags.`prefect.flow_run_id` = '{run['id']}'"
     )
     assert found.info.status == "FINISHED"
     assert found.data.tags["prefect.flow_run_url"] == f"{site.url}/runs/flow-run/{run['id']}"

@@ -198,7 +198,7 @@ def server(elsewhere: Path, model_folder: Path, tmp_path_factory: pytest.TempPat
     environment = {
         "PATH": f"{elsewhere / 'bin'}:/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": "",
         "OMP_NUM_THREADS": "1",
-        "MLFLOW_TRACKING_URI": tracking.uri, "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_TRACKING_URI": tracking.mlflow.uri, "MLFLOW_DISABLE_TELEMETRY": "true",
     }  # fmt: skip
     probe = subprocess.run(
         [elsewhere / "bin" / "python", "-c", "import torch, mlflow, tasks"],

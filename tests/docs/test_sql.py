@@ -15,7 +15,7 @@ from prefect.logging import disable_run_logger
 from flows.cli.sql import query_rows, run_folders
 from storage.artifacts import Clustering, Tonight
 from storage.catalogue.views import VIEWS, QueryError
-from storage.formats.tonight import TONIGHT as TONIGHT_SCHEMA
+from storage.formats.tonight import RECOMMENDATIONS
 from storage.home.latest import write_latest
 from storage.home.workspace import HomeError, Workspace, newest_first
 from tasks.embed.task import embed
@@ -33,7 +33,7 @@ def home(learnt):
         vectors = embed.fn(str(home), corpus, encoder)
         worlds.publish_clusters(home, corpus, vectors)
     with Workspace(home).publishing(Tonight, "20260114-1800") as draft:
-        pq.write_table(TONIGHT_SCHEMA.empty_table(), draft.folder / "tonight.parquet")
+        pq.write_table(RECOMMENDATIONS.empty_table(), draft.folder / "tonight.parquet")
     folders = dict.fromkeys(("map", "scores", "model"), home) | {"corpus": home / corpus.path}
     write_latest(home, folders | {"champion": True})
     yield home

@@ -130,11 +130,11 @@ def test_a_second_run_computes_the_block_that_is_new_alone(ablated, served):
     assert row in second.stdout
 
     tracking = Tracking(home)
-    runs = tracking.client.search_runs([tracking.experiment_id])
+    runs = tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])
     parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parents[-1].info.run_id]
     assert {run.info.run_name for run in children} == {"n-grams"} and len(runs) == 2 + 3
-    files = {file.path for file in tracking.client.list_artifacts(parents[0].info.run_id)}
+    files = {file.path for file in tracking.mlflow.client.list_artifacts(parents[0].info.run_id)}
     assert {"ablation.md", "ablation.html", "effects.json"} <= files
     (child,) = children
     assert {"quality", "worth/all/all", "worth/all/all_margin"} <= child.data.metrics.keys()

@@ -73,7 +73,7 @@ def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
     tracking.end_run(tracking.start_run(str(uuid.uuid4()), "night", tags, {}))
     dates = [f"{date + datetime.timedelta(days=days)}" for days in (-1, 0, 1)]
     assert find_missing_dates.fn(str(home), dates) == ["2025-10-25", "2025-10-27"]
-    assert f"{read_nights(tracking)[0].at:%F %H:%M}" == "2025-10-26 03:30"
+    assert f"{read_nights(tracking.mlflow)[0].at:%F %H:%M}" == "2025-10-26 03:30"
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_nights_that_lack_are_made_and_the_champion_stays(copy_night, tmp_path):
         "2 nights finished, 0 had finished earlier",
         "0 nights finished, 2 had finished earlier",
     )
-    nights = read_nights(tracking)
+    nights = read_nights(tracking.mlflow)
     assert [each.champion for each in nights] == [False, False, True]
     instants = [due_time(datetime.date(2025, 3, day), datetime.UTC) for day in (17, 18)]
     assert [each.at for each in nights[:2]] == instants
@@ -111,5 +111,5 @@ def test_nights_that_lack_are_made_and_the_champion_stays(copy_night, tmp_path):
     )
     page = (home / "nights.html").read_text(encoding="utf-8")
     assert page.index("2025-03-17 ") < page.index("2025-03-18 ")
-    version = tracking.client.get_model_version(Registry(home).name, nights[1].version)
+    version = tracking.mlflow.client.get_model_version(Registry(home).name, nights[1].version)
     assert version.description.startswith("Not promoted on ")

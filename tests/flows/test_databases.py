@@ -139,7 +139,7 @@ def test_another_home_asks_and_serves_the_model(
 
     def move(url: str, log: Path) -> None:
         try:
-            run = registry.client.get_model_version(name, "1").run_id
+            run = registry.mlflow.client.get_model_version(name, "1").run_id
             assert registry.register(run, folder, "b" * 64, example_title="News", lineage="salt") == "2"
             registry.promote("2", "not worse", at=AT)
             until(lambda: httpx.get(f"{url}/health").json()["model"]["version"] == "2", log.read_text)
@@ -153,7 +153,7 @@ def test_another_home_asks_and_serves_the_model(
         mover.join()
     assert {status for status, _ in found} == {200}
     assert found[0][1] == "1" and found[-1][1] == "2"
-    registry.client.set_registered_model_alias(name, "champion", "1")
+    registry.mlflow.client.set_registered_model_alias(name, "champion", "1")
 
 
 @slow
@@ -178,7 +178,7 @@ def test_gc_removes_models_from_the_bucket(
     for variable, value in place.client.items():
         monkeypatch.setenv(variable, value)
     registry = Registry(place.home, code=STAND_IN)
-    run = registry.client.get_model_version(place.model["name"], "1").run_id
+    run = registry.mlflow.client.get_model_version(place.model["name"], "1").run_id
     (tmp_path / "vectors.npy").write_text("aaa", encoding="utf-8")
     for digest in "cd":
         registry.register(run, tmp_path, digest * 64, example_title="News", lineage="salt")

@@ -65,9 +65,9 @@ def test_sub_titles_get_patterns_and_mlflow_the_confusion(home):
             "SELECT pattern FROM sub_title_patterns WHERE sub_title = 'Episode 9' AND probability IS NULL"
         ).fetchall()
     assert dict(rows) == done.counts and known == ("episode_number",)
-    logged = {file.path for file in tracking.client.list_artifacts(run, "patterns")}
+    logged = {file.path for file in tracking.mlflow.client.list_artifacts(run, "patterns")}
     assert logged == {"patterns/confusion.html", "patterns/confusion.csv"}
-    metrics = tracking.client.get_run(run).data.metrics
+    metrics = tracking.mlflow.client.get_run(run).data.metrics
     assert (
         metrics["patterns/sub_titles/episode_number"] == done.counts["episode_number"] and "loss" in metrics
     )

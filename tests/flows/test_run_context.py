@@ -65,7 +65,7 @@ def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
     home = tmp_path / "home"
     dead = Tracking(home).start_run("flow-0", "died with its worker")
     with disable_run_logger(), night.open_night(str(home), FEEDS, Settings()) as opened:
-        client = opened.tracking.client
+        client = opened.tracking.mlflow.client
         assert [client.get_run(run).info.status for run in (dead, opened.run)] == ["KILLED", "RUNNING"]
 
 
@@ -107,5 +107,5 @@ def test_a_home_below_the_users_own_folder_is_the_same_for_all(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     with disable_run_logger(), night.open_night("~/space", [], Settings()):
         pass
-    assert Tracking("~/space").database == tmp_path / "space" / "mlflow.db"
+    assert Tracking("~/space").mlflow.database == tmp_path / "space" / "mlflow.db"
     assert (tmp_path / "space" / "mlflow.db").exists() and not (tmp_path / "~").exists()

@@ -86,7 +86,7 @@ def test_one_parent_with_children_a_table_and_a_plot(served: dict[str, str], tmp
     assert len(rows) == 4
 
     tracking = Tracking(home)
-    runs = tracking.client.search_runs([tracking.experiment_id])
+    runs = tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])
     (parent,) = (run for run in runs if "mlflow.parentRunId" not in run.data.tags)
     children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
     assert {run.info.run_name for run in children} == {
@@ -95,15 +95,17 @@ def test_one_parent_with_children_a_table_and_a_plot(served: dict[str, str], tmp
     assert len(runs) == 5 and all(run.info.status == "FINISHED" for run in runs)
     adam = next(run for run in children if run.info.run_name == "adam 16")
     losses, scores = (
-        tracking.client.get_metric_history(adam.info.run_id, name) for name in ("loss", "score")
+        tracking.mlflow.client.get_metric_history(adam.info.run_id, name) for name in ("loss", "score")
     )
     assert len(losses) == len(scores) == 2 and losses[0].step < losses[1].step
     assert parent.data.metrics["score/16/adam"] == pytest.approx(scores[-1].value)
     assert {"tuning.md", "tuning.html", "runs.json"} <= {
-        file.path for file in tracking.client.list_artifacts(parent.info.run_id)
+        file.path for file in tracking.mlflow.client.list_artifacts(parent.info.run_id)
     }
     courses = json.loads(
-        Path(tracking.client.download_artifacts(parent.info.run_id, "runs.json")).read_text(encoding="utf-8")
+        Path(tracking.mlflow.client.download_artifacts(parent.info.run_id, "runs.json")).read_text(
+            encoding="utf-8"
+        )
     )
     assert len(courses) == 2 * 2 * 2
     steps = {tuple(mark["step"] for mark in course["marks"]) for course in courses if not course["trouble"]}
@@ -146,14 +148,16 @@ def test_searches_side_by_side_with_their_tables(served: dict[str, str], tmp_pat
     assert sorted(rows) == ["esgd", "random"]
 
     tracking = Tracking(home)
-    runs = {run.info.run_name: run for run in tracking.client.search_runs([tracking.experiment_id])}
-    files = tracking.client.list_artifacts(runs["esgd 8"].info.run_id)
+    runs = {
+        run.info.run_name: run for run in tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])
+    }
+    files = tracking.mlflow.client.list_artifacts(runs["esgd 8"].info.run_id)
     assert {"rounds.csv", "rounds.html"} <= {file.path for file in files}
-    history = tracking.client.get_metric_history(runs["esgd 8"].info.run_id, "best_score")
+    history = tracking.mlflow.client.get_metric_history(runs["esgd 8"].info.run_id, "best_score")
     best = [point.value for point in sorted(history, key=lambda point: point.step)]
     assert len(best) == 2 and best == sorted(best)
     (parent,) = (run for run in runs.values() if "mlflow.parentRunId" not in run.data.tags)
-    named = {file.path for file in tracking.client.list_artifacts(parent.info.run_id)}
+    named = {file.path for file in tracking.mlflow.client.list_artifacts(parent.info.run_id)}
     assert "searches.md" in named
     assert len(list(home.glob("artifacts/checkpoint/*/checkpoint.safetensors"))) == 1
     assert not list(home.glob("artifacts/checkpoint/*.partial"))

@@ -160,5 +160,5 @@ def check_runs(home: Path, nights: int) -> None:
         ).fetchall()
     assert states == [("Completed",)] * nights
     tracking = Tracking(home)
-    runs = tracking.client.search_runs([tracking.experiment_id], "attributes.run_name != ''")
+    runs = tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id], "attributes.run_name != ''")
     assert [run.info.status for run in runs] == ["FINISHED"] * nights

@@ -126,11 +126,11 @@ def check_nothing_is_left(home: Path, before: dict[str, int]) -> None:
     again = [name for name in before if after[name] != before[name]]
     assert not again, f"finished and done again: {again}"
     tracking, registry = Tracking(home), Registry(home)
-    runs = tracking.client.search_runs([tracking.experiment_id])
+    runs = tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])
     statuses = [run.info.status for run in runs]
     assert "RUNNING" not in statuses and statuses[0] == "FINISHED", statuses
-    aliases = registry.client.get_registered_model(registry.name).aliases
-    versions = registry.client.search_model_versions(f"name = '{registry.name}'")
+    aliases = registry.mlflow.client.get_registered_model(registry.name).aliases
+    versions = registry.mlflow.client.search_model_versions(f"name = '{registry.name}'")
     found = {name: str(version) for name, version in aliases.items()}, [str(one.version) for one in versions]
     assert found == ({"champion": "1", "challenger": "1"}, ["1"]), found
     assert registry.champion()

@@ -18,7 +18,7 @@ def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        Tracking(home).experiment_id  # noqa: B018
+        Tracking(home).mlflow.experiment_id  # noqa: B018
     return home
 
 

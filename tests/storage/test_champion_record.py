@@ -47,7 +47,7 @@ def test_the_record_follows_the_alias_of_another_database(
     assert read_without_mlflow(mlflow_home) == "second"
     registry.rollback(at=NIGHT)
     assert read_without_mlflow(mlflow_home) == "first"
-    registry.client.set_registered_model_alias(registry.name, "champion", "2")  # as MLflow's page does
+    registry.mlflow.client.set_registered_model_alias(registry.name, "champion", "2")  # as MLflow's page does
     assert read_without_mlflow(mlflow_home) == "first"  # until a process asks the database
     assert registry.champion() is not None and read_without_mlflow(mlflow_home) == "second"
     before = record.stat().st_mtime_ns

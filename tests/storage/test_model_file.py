@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from storage.formats import model_file
-from storage.formats.model_file import MANIFEST, ModelFileError, ModelIdentity, unpack, write_model_file
+from storage.formats.model_file import MANIFEST, ModelFileError, ModelIdentity, unpack_model, write_model_file
 
 INFO = ModelIdentity(version="7", digest="ab" * 32)
 
@@ -34,7 +34,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def unpacked(file: Path) -> Path:
     target = file.with_suffix(".unpacked")
     target.mkdir()
-    assert unpack(file, target) == INFO
+    assert unpack_model(file, target) == INFO
     return target
 
 
@@ -95,7 +95,7 @@ def test_other_content_is_rejected(
     hostile = rewrite(tmp_path / "a.zip", tmp_path / "b.zip", manifest, **members)
     (target := tmp_path / "in" / "target").mkdir(parents=True)
     with pytest.raises(ModelFileError) as caught:
-        unpack(hostile, target)
+        unpack_model(hostile, target)
     assert reason in str(caught.value)
     assert list(tmp_path.rglob("evil.json")) == []
 
@@ -108,7 +108,7 @@ def test_pickled_arrays_links_compression_and_missing_parts_are_rejected(
     def reason_of(file: Path) -> str:
         (target := tmp_path / f"target-{file.name}").mkdir(exist_ok=True)
         with pytest.raises(ModelFileError) as caught:
-            unpack(file, target)
+            unpack_model(file, target)
         return str(caught.value)
 
     np.save(tmp_path / "o.npy", np.array([{}], dtype=object), allow_pickle=True)
@@ -145,7 +145,7 @@ def test_no_damage_is_read(folder: Path, tmp_path: Path) -> None:
         (tmp_path / "b.zip").write_bytes(damaged)
         (target := tmp_path / f"{number}").mkdir()
         try:
-            info = unpack(tmp_path / "b.zip", target)
+            info = unpack_model(tmp_path / "b.zip", target)
         except ModelFileError:
             continue
         assert number >= len(cuts)

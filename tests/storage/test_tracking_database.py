@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from storage.tracking import Tracking
-from storage.tracking.connection import Connection, TrackingError
+from storage.tracking.connection import MlflowConnection, TrackingError
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: 
     run_id = tracking.start_run("flow-1", "night")
     tracking.log_text(run_id, "a,b\n", "table.csv")
     (kept,) = (tmp_path / "home" / "mlflow").rglob("table.csv")
-    assert kept.read_text(encoding="utf-8") == "a,b\n" and tracking.client.get_run(
+    assert kept.read_text(encoding="utf-8") == "a,b\n" and tracking.mlflow.client.get_run(
         run_id
     ).info.artifact_uri == str(kept.parent)
     assert not (tmp_path / "mlruns").exists() and not (tmp_path / "home" / "mlflow.db").exists()
-    assert [item.path for item in tracking.client.list_artifacts(run_id)] == ["table.csv"]
+    assert [item.path for item in tracking.mlflow.client.list_artifacts(run_id)] == ["table.csv"]
 
 
 @pytest.mark.slow
@@ -46,11 +46,11 @@ def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path:
     assert where.startswith('mlflow ui --backend-store-uri "$MLFLOW_TRACKING_URI"') and "4711" not in where
     with contextlib.closing(sqlite3.connect(tmp_path / "elsewhere" / "mlflow.db")) as connection:
         assert "4711" not in "\n".join(connection.iterdump())
-    tracking.client.delete_experiment(tracking.experiment_id)
+    tracking.mlflow.client.delete_experiment(tracking.mlflow.experiment_id)
     with pytest.raises(
         TrackingError, match=r'MLFLOW_TRACKING_URI="\$MLFLOW_TRACKING_URI" mlflow experiments restore'
     ) as caught:
-        Tracking(tmp_path / "home").experiment_id  # noqa: B018
+        Tracking(tmp_path / "home").mlflow.experiment_id  # noqa: B018
     assert "4711" not in str(caught.value)
 
 
@@ -64,7 +64,7 @@ def test_a_second_home_copies_the_database_that_the_first_migrated(
     for name in ("first", "second"):
         tracking = Tracking(tmp_path / name)
         assert tracking.start_run("flow-1", "night")
-        (default,) = tracking.client.search_experiments(filter_string="name = 'Default'")
+        (default,) = tracking.mlflow.client.search_experiments(filter_string="name = 'Default'")
         assert default.artifact_location == str(tmp_path / name / "mlflow" / "0")
         with contextlib.closing(sqlite3.connect(tmp_path / name / "mlflow.db")) as connection:
             query = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
@@ -89,9 +89,9 @@ def test_which_store_keeps_artifacts_in_the_home(
     uri: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    assert Connection(tmp_path).stores_artifacts_in_home is kept
+    assert MlflowConnection(tmp_path).stores_artifacts_in_home is kept
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert Connection(tmp_path).stores_artifacts_in_home
+    assert MlflowConnection(tmp_path).stores_artifacts_in_home
 
 
 def test_the_page_of_a_run_on_a_server_has_no_password(
@@ -99,14 +99,14 @@ def test_the_page_of_a_run_on_a_server_has_no_password(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:4711@mlflow.example:8443/sub/?access_token=4711")
     tracking = Tracking(tmp_path)
-    tracking.__dict__["experiment_id"] = "1"  # no server is asked
+    tracking.mlflow.__dict__["experiment_id"] = "1"  # no server is asked
     assert tracking.run_location("r1").startswith("https://mlflow.example:8443/sub/#/experiments/1/runs/r1")
 
 
 @pytest.mark.slow
 def test_a_home_whose_database_was_cut_off_in_its_creation_opens(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    program = f"from storage.tracking.connection import Connection; Connection({home!r}).client"
+    program = f"from storage.tracking.connection import MlflowConnection; MlflowConnection({home!r}).client"
     (tmp_path / "temporary").mkdir()
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
     process = subprocess.Popen([sys.executable, "-c", program], env=environment)
@@ -116,5 +116,5 @@ def test_a_home_whose_database_was_cut_off_in_its_creation_opens(tmp_path: Path)
         assert process.poll() is None and time.monotonic() < deadline
     process.kill()
     process.wait(10)
-    experiments = Connection(home).client.search_experiments()
+    experiments = MlflowConnection(home).client.search_experiments()
     assert [experiment.name for experiment in experiments] == ["Default"]

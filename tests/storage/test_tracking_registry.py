@@ -9,7 +9,7 @@ import pytest
 
 from storage.digests import content_digest
 from storage.tracking import EXPERIMENT, MODEL_NAME, Registry, Tracking, TrackingError
-from storage.tracking.connection import read_aliased_version
+from storage.tracking.champion import read_champion
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
 NIGHT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -34,17 +34,17 @@ def test_figures_parameters_and_dataset_lead_to_the_logged_model(
     model_id = registry.logged_model(register(registry, run_id, tmp_path, "aaa"))
     snapshot = tracking.log_snapshot(run_id, "cd" * 32, tmp_path, {"programmes": 12})
     tracking.log_figures(run_id, {"quality": 0.5, "clusters": 12.0}, model_id, snapshot)
-    assert tracking.client.get_run(run_id).data.metrics == {
+    assert tracking.mlflow.client.get_run(run_id).data.metrics == {
         "at_a_glance/quality": 0.5,
         "at_a_glance/clusters": 12.0,
     }
-    model = tracking.client.get_logged_model(model_id)
+    model = tracking.mlflow.client.get_logged_model(model_id)
     assert model.params == {"train.epochs": "6"} and model.source_run_id == run_id
     metrics = {(one.key, one.value, one.dataset_name, one.dataset_digest) for one in model.metrics}
     figures = {("at_a_glance/quality", 0.5), ("at_a_glance/clusters", 12.0)}
     assert metrics == {(*figure, "guide", "cd" * 18) for figure in figures}
-    found = tracking.client.search_logged_models(
-        [tracking.experiment_id],
+    found = tracking.mlflow.client.search_logged_models(
+        [tracking.mlflow.experiment_id],
         "metrics.`at_a_glance/quality` > 0.4",
         datasets=[{"dataset_name": "guide"}],
     )
@@ -62,7 +62,7 @@ def test_the_same_model_is_one_version(tracking: Tracking, registry: Registry, t
     assert register(registry, first, tmp_path, "aaa") == "1"
     assert register(registry, second, tmp_path, "aaa") == "1"
     assert register(registry, second, tmp_path, "bbb") == "2"
-    client = tracking.client
+    client = tracking.mlflow.client
     assert client.get_model_version_by_alias(MODEL_NAME, "challenger").version in (2, "2")
     models = {
         run: {output.model_id for output in client.get_run(run).outputs.model_outputs}
@@ -82,15 +82,15 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
     assert (champion.folder / "vectors.npy").read_text(encoding="utf-8") == "ccc"
     assert registry.promoted() == registry.promoted("salt-1") == [("3", 0.5), ("2", 0.5), ("1", 0.5)]
     assert registry.promoted(limit=1) == [("3", 0.5)] and registry.promoted("salt-2") == []
-    tags = tracking.client.get_model_version(MODEL_NAME, "3").tags
+    tags = tracking.mlflow.client.get_model_version(MODEL_NAME, "3").tags
     assert (tags["guidespace.model"], tags["guidespace.lineage"]) == ("ccc", "salt-1")
     assert tags["guidespace.reason"] == "not worse on day 2"
     assert tags["guidespace.promoted_at"] == "2026-11-23T03:00:00+00:00"
     # What a person does in MLflow's page:
-    tracking.client.set_registered_model_alias(MODEL_NAME, "champion", "1")
+    tracking.mlflow.client.set_registered_model_alias(MODEL_NAME, "champion", "1")
     back = registry.champion()
     assert back is not None and (back.version, back.digest) == ("1", "aaa")
-    tracking.client.delete_registered_model_alias(MODEL_NAME, "champion")
+    tracking.mlflow.client.delete_registered_model_alias(MODEL_NAME, "champion")
     assert registry.champion() is None
 
 
@@ -105,7 +105,11 @@ def test_a_rollback_goes_back_one_by_one_and_no_further(
         if digest != "ccc":  # the gate refused that one
             registry.promote(version, "not worse", at=NIGHT + timedelta(days=day), quality=0.5)
     registry.refuse("3", "worse than the champion")
-    assert tracking.client.get_model_version(MODEL_NAME, "3").tags["guidespace.reason"].startswith("worse")
+    assert (
+        tracking.mlflow.client.get_model_version(MODEL_NAME, "3")
+        .tags["guidespace.reason"]
+        .startswith("worse")
+    )
     assert registry.rollback(at=NIGHT + timedelta(days=9)) == ("4", "2")
     champion = registry.champion()
     assert champion is not None and champion.digest == "bbb"
@@ -139,7 +143,7 @@ def test_a_model_card_stands_below_the_description_and_is_replaced(
     registry.describe(version, "Champion since Friday.")
     registry.add_card(version, "## Model card\n\nmade of one feed")
     registry.add_card(version, "## Model card\n\n" + "x" * 6000)
-    text = tracking.client.get_model_version(MODEL_NAME, version).description
+    text = tracking.mlflow.client.get_model_version(MODEL_NAME, version).description
     assert text.startswith("Champion since Friday.\n\n## Model card\n\nxxx") and len(text) == 5000
 
 
@@ -161,7 +165,7 @@ def test_a_chosen_name_is_known_to_whoever_reads_the_home(
 def test_the_homes_own_database_has_the_plain_name_however_it_is_named(
     tracking: Tracking, mlflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking.uri)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking.mlflow.uri)
     assert Registry(mlflow_home).name == MODEL_NAME
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
     assert Registry(mlflow_home).name != MODEL_NAME
@@ -172,14 +176,14 @@ def test_the_database_and_mlflow_name_the_same_champion(
 ) -> None:
     version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
     registry.promote(version, "the first", at=NIGHT)
-    read = read_aliased_version(tracking.database, MODEL_NAME, "champion")
+    read = read_champion(tracking.mlflow.database, MODEL_NAME)
     assert read is not None and read[2] == content_digest(tmp_path / "aaa")
-    told = tracking.client.get_model_version_by_alias(MODEL_NAME, "champion")
+    told = tracking.mlflow.client.get_model_version_by_alias(MODEL_NAME, "champion")
     assert read == (
         str(told.version),
         "aaa",
         told.tags["guidespace.content"],
-        tracking.client.get_model_version_download_uri(MODEL_NAME, told.version),
+        tracking.mlflow.client.get_model_version_download_uri(MODEL_NAME, told.version),
     )
 
 
@@ -227,7 +231,7 @@ def test_a_moved_home_is_whole(
     assert champion is not None and champion.folder.is_relative_to(moved)
     assert (champion.folder / "vectors.npy").read_text(encoding="utf-8") == "aaa"
     after = Tracking(moved)
-    assert [item.path for item in after.client.list_artifacts(run_id)] == [STAND_IN.name]
+    assert [item.path for item in after.mlflow.client.list_artifacts(run_id)] == [STAND_IN.name]
     assert (
         Registry(moved, code=STAND_IN).register(
             run_id, tmp_path / "aaa", "aaa", example_title="News", lineage="salt-1"
@@ -248,6 +252,6 @@ def test_a_copied_home_leaves_the_first_alone(
     for place in (copy, mlflow_home):
         champion = Registry(place).champion()
         assert champion is not None and champion.folder.is_relative_to(place)
-        assert Tracking(place).client.get_experiment_by_name(EXPERIMENT).artifact_location == str(
+        assert Tracking(place).mlflow.client.get_experiment_by_name(EXPERIMENT).artifact_location == str(
             place / "mlflow"
         )

@@ -8,7 +8,7 @@ import pytest
 
 from storage.home.files import folder_size
 from storage.tracking import MODEL_NAME, Registry, Tracking
-from storage.tracking.retention import Retention
+from storage.tracking.retention import prune_model_versions, prune_runs
 
 from .test_tracking_registry import NIGHT, STAND_IN, register
 
@@ -32,7 +32,7 @@ def seven(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
                 at = NIGHT + timedelta(days=night)
                 registry.promote(version, "better", at=at, quality=0.5 + night / 100)
             tracking.end_run(run)
-        tracking.client.set_registered_model_alias(MODEL_NAME, "champion", "2")
+        tracking.mlflow.client.set_registered_model_alias(MODEL_NAME, "champion", "2")
     return home, runs
 
 
@@ -49,7 +49,7 @@ def nights(seven: tuple[Path, list[str]]) -> list[str]:
 
 def versions(tracking: Tracking) -> dict[str, bool]:
     """Maps each version number to whether its files exist."""
-    found = tracking.client.search_model_versions(f"name = '{MODEL_NAME}'")
+    found = tracking.mlflow.client.search_model_versions(f"name = '{MODEL_NAME}'")
     return {
         str(one.version): Path(str(one.source)).is_dir()
         for one in sorted(found, key=lambda v: int(v.version))
@@ -59,10 +59,10 @@ def versions(tracking: Tracking) -> dict[str, bool]:
 def test_the_champion_and_the_last_promoted_stay(
     tracking: Tracking, registry: Registry, nights: list[str], mlflow_home: Path
 ) -> None:
-    keeping, before = Retention(mlflow_home), registry.promoted()
-    told, size = keeping.prune_models(2, dry_run=True), folder_size(mlflow_home / "mlflow")
+    before = registry.promoted()
+    told, size = prune_model_versions(registry, 2, dry_run=True), folder_size(mlflow_home / "mlflow")
     assert all(versions(tracking).values()) and len(versions(tracking)) == 7
-    removed = keeping.prune_models(2)
+    removed = prune_model_versions(registry, 2)
     # 2 serves; 6 and 7 are the newest; 5 and 7 were promoted last; 4 never was
     assert versions(tracking) == {"1": False, "2": True, "3": False, "5": True, "6": True, "7": True}
     assert removed == told and removed.count == 3
@@ -70,13 +70,13 @@ def test_the_champion_and_the_last_promoted_stay(
     assert registry.promoted() == before  # what the gate compares with
     champion = registry.champion()
     assert champion is not None and champion.version == "2"
-    assert keeping.prune_models(2).count == 0
+    assert prune_model_versions(registry, 2).count == 0
 
 
 def test_a_model_whose_files_went_is_made_again(
     tracking: Tracking, registry: Registry, nights: list[str], tmp_path: Path, mlflow_home: Path
 ) -> None:
-    Retention(mlflow_home).prune_models(1)
+    prune_model_versions(Registry(mlflow_home), 1)
     assert register(registry, nights[0], tmp_path, "111") == "8"
     assert register(registry, nights[0], tmp_path, "222") == "2"
 
@@ -85,16 +85,16 @@ def test_a_model_whose_files_went_is_made_again(
 def test_a_killed_clean_up_is_finished_by_the_next(
     tracking: Tracking, nights: list[str], mlflow_home: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    killed, made = Retention(mlflow_home), getattr(tracking.client, call)
+    killed, made = Registry(mlflow_home), getattr(tracking.mlflow.client, call)
 
     def then_dies(*arguments: object) -> None:
         made(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(killed.client, call, then_dies)
+    monkeypatch.setattr(killed.mlflow.client, call, then_dies)
     with pytest.raises(KeyboardInterrupt):
-        killed.prune_models(2)
-    Retention(mlflow_home).prune_models(2)
+        prune_model_versions(killed, 2)
+    prune_model_versions(Registry(mlflow_home), 2)
     assert versions(tracking) == {"1": False, "2": True, "3": False, "5": True, "6": True, "7": True}
     assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 4
 
@@ -106,10 +106,10 @@ def test_a_model_that_a_killed_run_left_without_a_version_goes(
     def dies(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(registry.client, "create_model_version", dies)
+    monkeypatch.setattr(registry.mlflow.client, "create_model_version", dies)
     with pytest.raises(KeyboardInterrupt):
         register(registry, nights[0], tmp_path, "888")
-    removed = Retention(mlflow_home).prune_models(7)
+    removed = prune_model_versions(Registry(mlflow_home), 7)
     assert removed.count == 1 and removed.bytes > 0
     assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 7
 
@@ -118,13 +118,13 @@ def test_old_runs_go_but_those_of_kept_models(
     tracking: Tracking, nights: list[str], mlflow_home: Path
 ) -> None:
     running = tracking.start_run("flow-9", "at work")
-    by_hand = tracking.client.create_run(tracking.experiment_id).info.run_id
-    tracking.client.set_terminated(by_hand)
-    keeping = Retention(mlflow_home)
-    assert keeping.prune_runs(NIGHT - timedelta(days=900), 2).count == 0
-    assert keeping.prune_runs(LATER, 2, dry_run=True).count == 3
-    removed = keeping.prune_runs(LATER, 2)
+    by_hand = tracking.mlflow.client.create_run(tracking.mlflow.experiment_id).info.run_id
+    tracking.mlflow.client.set_terminated(by_hand)
+    registry = Registry(mlflow_home)
+    assert prune_runs(registry, NIGHT - timedelta(days=900), 2).count == 0
+    assert prune_runs(registry, LATER, 2, dry_run=True).count == 3
+    removed = prune_runs(registry, LATER, 2)
     assert (removed.count, removed.bytes) == (3, 3000)
-    left = {run.info.run_id for run in tracking.client.search_runs([tracking.experiment_id])}
+    left = {run.info.run_id for run in tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])}
     assert left == {running, by_hand, *(nights[number - 1] for number in (2, 5, 6, 7))}
     assert len(list((mlflow_home / "mlflow").rglob("report.txt"))) == 4

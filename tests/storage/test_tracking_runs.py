@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from storage.stages import ROOT
 from storage.tracking import Tracking, TrackingError
-from storage.tracking.nights import read_nights
-from storage.tracking.runs import (
+from storage.tracking.flattening import (
     flatten_params,
     flatten_scores,
     metric_name,
     shorten_kind_scores,
 )
+from storage.tracking.nights import read_nights
 from storage.tracking.tags import AS_OF_TAG, FLOW_RUN_ID_TAG, HOME_TAG
 
 SCORES = {
@@ -44,17 +44,17 @@ def test_importing_the_package_does_not_import_mlflow() -> None:
 def test_a_run_is_resumed_by_its_flow_run(tracking: Tracking) -> None:
     first = tracking.start_run("flow-1", "night of friday", {"preset": "smoke"}, {"train": {"epochs": 6}})
     assert tracking.close_orphans("another") == [] and tracking.close_orphans("flow-1") == [first]
-    assert tracking.client.get_run(first).info.status == "KILLED"
+    assert tracking.mlflow.client.get_run(first).info.status == "KILLED"
     again = tracking.start_run(
         "flow-1", "another name", {"preset": "laptop"}, {"train": {"epochs": 7, "lr": 0.5}}
     )
     other = tracking.start_run("flow-2", "night of saturday")
     assert again == first != other
-    run = tracking.client.get_run(first)
+    run = tracking.mlflow.client.get_run(first)
     assert (run.info.status, run.info.run_name) == ("RUNNING", "night of friday")
     assert run.data.tags["preset"] == "laptop"
     assert run.data.params == {"train.epochs": "6", "train.lr": "0.5"}
-    assert len(tracking.client.search_runs([tracking.experiment_id])) == 2
+    assert len(tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])) == 2
 
 
 def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> None:
@@ -62,23 +62,23 @@ def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> 
     not ours."""
     dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
     tracking.end_run(ended)
-    somebodys = tracking.client.create_run(tracking.experiment_id).info.run_id
+    somebodys = tracking.mlflow.client.create_run(tracking.mlflow.experiment_id).info.run_id
     within = {
         HOME_TAG: "smoke-12345678",
         FLOW_RUN_ID_TAG: "flow-9",
     }  # a home in this home, as under `guidespace up`
-    smoke = tracking.client.create_run(tracking.experiment_id, tags=within).info.run_id
+    smoke = tracking.mlflow.client.create_run(tracking.mlflow.experiment_id, tags=within).info.run_id
     assert tracking.close_stale_runs(own) == [dead]
-    status = [tracking.client.get_run(run).info.status for run in (dead, ended, own, somebodys, smoke)]
+    status = [tracking.mlflow.client.get_run(run).info.status for run in (dead, ended, own, somebodys, smoke)]
     assert status == ["KILLED", "FINISHED", "RUNNING", "RUNNING", "RUNNING"]
 
 
 def test_links_lead_both_ways(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night", {"prefect.flow_run_url": "http://127.0.0.1:4200/runs/1"})
-    tags = tracking.client.get_run(run_id).data.tags
+    tags = tracking.mlflow.client.get_run(run_id).data.tags
     assert tags["prefect.flow_run_id"] == "flow-1"
     assert tags["mlflow.note.content"] == "[Flow run in Prefect](http://127.0.0.1:4200/runs/1)"
-    assert str(tracking.database) in tracking.run_location(run_id)
+    assert str(tracking.mlflow.database) in tracking.run_location(run_id)
     assert tracking.run_location(run_id).endswith(f"/runs/{run_id}?workflowType=machine_learning")
 
 
@@ -87,7 +87,7 @@ def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:
     tracking.log_steps(
         run_id, ((step, {"train/loss": 1 / (step + 1), "train/lr": 0.1}) for step in range(1250))
     )
-    history = tracking.client.get_metric_history(run_id, "train/loss")
+    history = tracking.mlflow.client.get_metric_history(run_id, "train/loss")
     assert sorted((point.step, point.value) for point in history) == [
         (step, 1 / (step + 1)) for step in range(1250)
     ]
@@ -95,7 +95,7 @@ def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:
 
 def test_many_params_arrive_whole(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night", params={f"p{i}": i for i in range(250)})
-    assert tracking.client.get_run(run_id).data.params == {f"p{i}": str(i) for i in range(250)}
+    assert tracking.mlflow.client.get_run(run_id).data.params == {f"p{i}": str(i) for i in range(250)}
 
 
 def test_feeds_are_datasets_without_passwords(tracking: Tracking) -> None:
@@ -111,7 +111,9 @@ def test_feeds_are_datasets_without_passwords(tracking: Tracking) -> None:
     ]
     tracking.log_feeds(run_id, feeds)
     tracking.log_feeds(run_id, feeds)  # a resumed run says it again
-    inputs = {item.dataset.name: item for item in tracking.client.get_run(run_id).inputs.dataset_inputs}
+    inputs = {
+        item.dataset.name: item for item in tracking.mlflow.client.get_run(run_id).inputs.dataset_inputs
+    }
     assert set(inputs) == {"guide.xml.gz", "za.xml"}
     remote = inputs["guide.xml.gz"]
     assert remote.dataset.digest == "ab" * 18
@@ -124,7 +126,7 @@ def test_feeds_are_datasets_without_passwords(tracking: Tracking) -> None:
 
 
 def test_a_deleted_experiment_is_explained(tracking: Tracking, mlflow_home: Path) -> None:
-    tracking.client.delete_experiment(tracking.experiment_id)
+    tracking.mlflow.client.delete_experiment(tracking.mlflow.experiment_id)
     with pytest.raises(TrackingError, match="mlflow experiments restore --experiment-id"):
         Tracking(mlflow_home).start_run("flow-1", "night")
 
@@ -174,7 +176,7 @@ def test_params_flatten_known_answer() -> None:
 def test_the_report_is_the_runs_description_below_the_link(tracking: Tracking) -> None:
     run = tracking.start_run("flow-1", "night", {"prefect.flow_run_url": "http://127.0.0.1:4200/runs/1"})
     tracking.describe(run, "## Champion\n" + "a line of it\n" * 1000)
-    text = tracking.client.get_run(run).data.tags["mlflow.note.content"]
+    text = tracking.mlflow.client.get_run(run).data.tags["mlflow.note.content"]
     assert text.startswith("[Flow run in Prefect](http://127.0.0.1:4200/runs/1)\n\n## Champion\na line of it")
     assert text.endswith("a line of it\n\n… the rest is in report.md") and len(text) <= 8000
 
@@ -186,7 +188,7 @@ def test_a_run_names_the_commit_and_the_machines_load(
     run = tracking.start_run("flow-1", "night")
     with tracking.system_metrics(run):
         time.sleep(1)
-    data = tracking.client.get_run(run).data
+    data = tracking.mlflow.client.get_run(run).data
     assert data.metrics["system/system_memory_usage_megabytes"] > 0
     if (ROOT / ".git").exists():
         assert re.fullmatch(r"[0-9a-f]{40}", data.tags["mlflow.source.git.commit"])
@@ -200,14 +202,14 @@ def test_the_nights_are_those_that_reported_oldest_first(tracking: Tracking) -> 
         tracking.set_tags(run, {f"guidespace.{name}": value for name, value in about.items()})
         tracking.end_run(run)
     tracking.start_run("flow-4", "under way")
-    nights = read_nights(tracking)
+    nights = read_nights(tracking.mlflow)
     assert [(night.version, night.champion, night.reason) for night in nights] == [
         ("1", True, "reason 1"),
         ("2", False, "reason 2"),
         ("3", True, "reason 3"),
     ]
     assert nights[1].metrics["drift/oov_share"] == 0.2 and nights[1].metrics["night/seconds"] >= 0
-    assert [night.version for night in read_nights(tracking, limit=2)] == ["2", "3"]
+    assert [night.version for night in read_nights(tracking.mlflow, limit=2)] == ["2", "3"]
 
 
 def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None:
@@ -217,7 +219,7 @@ def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None
         run = tracking.start_run(f"flow-{number}", f"night {number}", tags)
         tracking.set_tags(run, {"guidespace.model_version": number})
         tracking.end_run(run, "FAILED" if number == 1 else "FINISHED")
-    nights = read_nights(tracking)
+    nights = read_nights(tracking.mlflow)
     assert [night.version for night in nights] == ["0", "3", "1", "2"]
     assert [night.finished for night in nights] == [True, True, False, True]
     assert [f"{night.at:%F %H:%M}" for night in nights[1:]] == [
@@ -225,7 +227,7 @@ def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None
         "2026-03-02 03:30",
         "2026-03-03 03:30",
     ]
-    assert [night.version for night in read_nights(tracking, limit=2)] == ["1", "2"]
+    assert [night.version for night in read_nights(tracking.mlflow, limit=2)] == ["1", "2"]
 
 
 def test_kinds_have_three_figures_each():

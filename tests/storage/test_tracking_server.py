@@ -54,15 +54,17 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     registry.promote("1", "the first", at=datetime(2026, 11, 21, tzinfo=UTC), quality=0.5)
     tracking.end_run(run_id)
 
-    run = tracking.client.get_run(run_id)
+    run = tracking.mlflow.client.get_run(run_id)
     assert run.info.status == "FINISHED"
-    assert len(tracking.client.get_metric_history(run_id, "loss")) == 1500
+    assert len(tracking.mlflow.client.get_metric_history(run_id, "loss")) == 1500
     assert [item.dataset.digest for item in run.inputs.dataset_inputs] == ["ab" * 18]
-    assert [item.path for item in tracking.client.list_artifacts(run_id, "plots")] == ["plots/vectors.npy"]
+    assert [item.path for item in tracking.mlflow.client.list_artifacts(run_id, "plots")] == [
+        "plots/vectors.npy"
+    ]
     assert len(run.outputs.model_outputs) == 1
     assert tracking.run_location(run_id).startswith(f"{server}/#/experiments/")
     assert registry.promoted() == [("1", 0.5)]
-    assert registry.client.get_model_version(registry.name, "1").tags["guidespace.model"] == "digest-a"
+    assert registry.mlflow.client.get_model_version(registry.name, "1").tags["guidespace.model"] == "digest-a"
 
     champion = Registry(home).champion()
     assert champion is not None and (champion.version, champion.digest) == ("1", "digest-a")
@@ -72,7 +74,7 @@ def test_a_server_keeps_runs_and_models(server: str, tmp_path: Path, monkeypatch
     again = Registry(home).champion()
     assert again == champion and again.folder.stat().st_mtime_ns == fetched
     assert not (home / "mlflow.db").exists()
-    registry.client.delete_registered_model_alias(registry.name, "champion")
+    registry.mlflow.client.delete_registered_model_alias(registry.name, "champion")
     assert registry.champion() is None
 
 
@@ -122,7 +124,7 @@ def test_two_homes_on_one_server_never_mix(
     runs = {home: Tracking(home).start_run(f"under way in {home}", "night") for home in (production, smoke)}
     silent = Tracking(production).start_run(f"dead in {production}", "night")
     assert Tracking(production).close_stale_runs(runs[production]) == [silent]
-    assert [Tracking(home).client.get_run(run).info.status for home, run in runs.items()] == [
+    assert [Tracking(home).mlflow.client.get_run(run).info.status for home, run in runs.items()] == [
         "RUNNING",
         "RUNNING",
     ]

@@ -20,7 +20,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from storage.catalogue.rows import CHANNELS, REJECTS, ROOT
+from storage.catalogue.rows import CHANNELS, REJECTS, ROOT_ATTRIBUTES
 from tasks.ingest.batches import BATCH_BYTES, ProgrammeBatch, renumber_rows_, to_batch
 from tasks.ingest.encoding import Encoding
 from tasks.ingest.sources.decompress import FeedStream
@@ -80,7 +80,7 @@ def _join_frames(
         **{kind: pa.concat_batches(batches[kind]) for kind in kinds},
         channels=to_batch([channel for records in frames for channel in records.channels], CHANNELS),
         rejects=to_batch(rejects, REJECTS),
-        root=to_batch(attributes, ROOT),
+        root=to_batch(attributes, ROOT_ATTRIBUTES),
         share_read=1.0 if is_last else stream.share_read,
         invalid_bytes=sum(records.invalid_bytes for records in frames),
     )

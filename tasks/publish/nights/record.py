@@ -50,5 +50,5 @@ def record_night(
     tracking.log_text(run, card, "model_card.md")
     Registry(home, name=verdict.name).add_card(verdict.version, card)
     page = workspace.home / PAGE
-    write_text(page, render_nights(read_nights(tracking), f"Nights of {workspace.home.name}"))
+    write_text(page, render_nights(read_nights(tracking.mlflow), f"Nights of {workspace.home.name}"))
     tracking.log_file(run, page)

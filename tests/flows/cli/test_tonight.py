@@ -14,7 +14,7 @@ from flows.cli.main import main
 from storage.artifacts import Guide
 from storage.catalogue.evening import DETAIL_TYPES
 from storage.catalogue.likes import LIKES, add_likes, hash_viewer, set_viewer_zone
-from storage.formats.tonight import FILE, TONIGHT
+from storage.formats.tonight import FILE, RECOMMENDATIONS
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace
 from storage.home.zones import set_zone
@@ -125,7 +125,7 @@ def test_the_flow_makes_each_list_for_the_zone_of_its_viewer(home, without_run):
     end = begin + datetime.timedelta(hours=6)
     made = without_run(recommend, str(home), begin, end, TonightSettings(hide_repeats=True))
     table = pq.read_table(home / made.path / FILE)
-    assert table.schema == TONIGHT
+    assert table.schema == RECOMMENDATIONS
     titles = {}
     for row in table.to_pylist():
         assert row["is_repeat"] is False

@@ -17,7 +17,7 @@ import tasks.tonight.task
 from flows.cli.sql import query_rows as ask
 from storage.artifacts import Tonight
 from storage.catalogue.likes import LIKES, SALT_FILE, add_likes, hash_viewer, read_likes
-from storage.formats.tonight import FILE, TONIGHT
+from storage.formats.tonight import FILE, RECOMMENDATIONS
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
 from tasks.tonight.evening import find_champion, open_evening
@@ -73,7 +73,7 @@ def test_files_hold_the_list(home, tmp_path):
     titles = [one["title"] for one in found]
     assert len(titles) == 4 and json.loads(kinds[3].read_text(encoding="utf-8")) == found
     table = pq.read_table(kinds[2])
-    assert table.schema == TONIGHT and table["title"].to_pylist() == titles
+    assert table.schema == RECOMMENDATIONS and table["title"].to_pylist() == titles
     assert set(table["viewer"].to_pylist()) == {hash_viewer(home, "Ann")}
     assert kinds[1].read_bytes().count(b"BEGIN:VEVENT\r\n") == 4
     assert '<h1 dir="auto">Tonight for Ann</h1>' in kinds[0].read_text(encoding="utf-8")
@@ -141,8 +141,8 @@ exit_process(0)
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) == len(set(read_likes(home)[0]["viewer"].to_pylist()))
-    (run,) = Tracking(home).client.search_runs(
-        [Tracking(home).experiment_id], "attributes.run_name LIKE 'tonight 2026%'"
+    (run,) = Tracking(home).mlflow.client.search_runs(
+        [Tracking(home).mlflow.experiment_id], "attributes.run_name LIKE 'tonight 2026%'"
     )
     assert run.info.status == "FINISHED" and run.data.metrics["tonight/viewers"] >= 1
     assert run.data.params["recommender.name"] == "nearest_likes"
@@ -163,7 +163,7 @@ def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
     viewers = len(set(read_likes(home)[0]["viewer"].to_pylist()))
     assert made.counts["viewers"] == viewers >= 13 and made.counts["programmes"] == 10 * viewers
     assert Workspace(home).read(Tonight, made.path.rsplit("/", 1)[1]) == made
-    logged = [file.path for file in tracking.client.list_artifacts(run, "tonight")]
+    logged = [file.path for file in tracking.mlflow.client.list_artifacts(run, "tonight")]
     assert logged == [f"tonight/viewer-{n:02}.html" for n in range(1, 11)]
     salt, code = (home / SALT_FILE).read_text(encoding="utf-8"), hash_viewer(home, "Ann")
     for file in (home / made.path).glob("*.html"):
@@ -177,7 +177,7 @@ def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
     done = guidespace("forget", "Ann", "--home", home)
     assert done.returncode == 0 and done.stdout.endswith("likes of Ann deleted\n")
     left = [file for file in home.rglob("*") if file.is_file() and code.encode() in file.read_bytes()]
-    assert left == [] and tracking.client.list_artifacts(run, "tonight") == []
+    assert left == [] and tracking.mlflow.client.list_artifacts(run, "tonight") == []
     assert guidespace("tonight", "--viewer", "Ann", "--at", AT, "--home", home).returncode == 2
     nobody = guidespace("sql", "FROM tonight_of('Ann')", "--home", home)
     assert nobody.returncode == 2 and "run the flow `recommend`" in nobody.stderr
@@ -217,7 +217,7 @@ def test_lists_in_the_making_bring_no_forgotten_viewer_back(home, monkeypatch):
         assert flows.cli.likes.forget(str(home), "Eve") == 1
         made, viewers = lists.result()
     assert code in viewers and not (home / made.path).exists()
-    assert tracking.client.list_artifacts(run, "tonight") == []
+    assert tracking.mlflow.client.list_artifacts(run, "tonight") == []
     left = [file for file in home.rglob("*") if file.is_file() and code.encode() in file.read_bytes()]
     assert left == [] and set(read_likes(home)[0]["viewer"].to_pylist()) >= {hash_viewer(home, "Bob")}
 

@@ -17,7 +17,7 @@ from flows.serving.command import listen
 from flows.serving.conditions import accepts_gzip
 from flows.serving.reloader import ModelReloader
 from storage.formats.model_file import ModelIdentity, write_model_file
-from storage.home.merged_guide import GENRES, merged_file
+from storage.home.merged_guide import GENRES_FILE, merged_file
 from storage.home.workspace import Workspace
 from tasks.enrich.output import write_output
 
@@ -63,7 +63,7 @@ def client(reloader: ModelReloader) -> Iterator[httpx.Client]:
         missing = client.get("/guide.xml")
         assert missing.status_code == 503 and "run `guidespace guide`" in missing.json()["reason"]
         write(reloader.home, GUIDE)
-        merged_file(reloader.home).with_name(GENRES).write_bytes(b"<genres/>")
+        merged_file(reloader.home).with_name(GENRES_FILE).write_bytes(b"<genres/>")
         yield client
 
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.artifacts import Corpus, Guide, Vocabulary
-from storage.catalogue.checks import feed_days
 from storage.catalogue.connection import escape_glob
+from storage.catalogue.feed_statistics import feed_days
 from storage.catalogue.views import run_query, view_statements
 from storage.home.workspace import HomeError, Workspace
 from tests import worlds

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 from storage.catalogue.connection import Catalogue, temporary_database
 from storage.catalogue.rows import PROGRAMMES
 from storage.catalogue.snapshots import snapshot_digest, write_snapshot
-from storage.catalogue.sub_titles import PATTERNS, read_sub_titles, write_patterns
+from storage.catalogue.sub_titles import SUB_TITLE_PATTERNS, read_sub_titles, write_patterns
 from tasks.tokenize.contexts import write_contexts
 from tests.storage.catalogue.stored import HOUR, NOON, store
 
@@ -31,7 +31,7 @@ def test_the_view_episodes_has_the_pattern(tmp_path):
             {"sub_title": "Part 1", "programmes": 2},
         ]
         for pattern in ("guests", "part"):  # the second replaces the first
-            write_patterns(catalogue, pa.table([["Part 1"], [pattern], [None]], schema=PATTERNS))
+            write_patterns(catalogue, pa.table([["Part 1"], [pattern], [None]], schema=SUB_TITLE_PATTERNS))
         found = catalogue.connection.sql("SELECT episode, pattern FROM episodes ORDER BY episode").fetchall()
         assert found == [(1, "part"), (2, None), (3, None), (4, "part")]
 
@@ -44,7 +44,7 @@ def test_a_title_gets_the_pattern_of_most_of_its_airings_as_a_token(tmp_path):
             catalogue,
             pa.table(
                 [["Nobody", "Part 1", "Part 2"], ["guests", "part", "part"], [0.9, None, None]],
-                schema=PATTERNS,
+                schema=SUB_TITLE_PATTERNS,
             ),
         )
         assert snapshot_digest(catalogue) != before

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.formats.programme_kinds import COLUMNS
+from storage.formats.programme_kinds import KIND_COLUMNS
 from tasks.tonight.kinds import select_kinds
 from tasks.tonight.programmes import group_programmes
 from tests.tasks.tonight.evenings import coming
@@ -31,8 +31,8 @@ def selected(folder, *kinds):
 @pytest.fixture
 def model(tmp_path):
     values = [["film"]], [[0.98]], [["predicted"]]
-    columns = [pa.array(value, field.type) for value, field in zip(values, COLUMNS, strict=True)]
-    columns = dict(zip(COLUMNS.names, columns, strict=True))
+    columns = [pa.array(value, field.type) for value, field in zip(values, KIND_COLUMNS, strict=True)]
+    columns = dict(zip(KIND_COLUMNS.names, columns, strict=True))
     pq.write_table(pa.table({"show_key": ["predicted"], **columns}), tmp_path / "titles.parquet")
     return tmp_path
 

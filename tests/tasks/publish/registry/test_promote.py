@@ -68,7 +68,7 @@ def damage(registry):
     """Makes the champion's model unreadable."""
     version, _, folder = registry.champion()
     (folder / "lexicon.json").write_text("{}", encoding="utf-8")
-    registry.client.set_model_version_tag(
+    registry.mlflow.client.set_model_version_tag(
         registry.name, version, "guidespace.content", content_digest(folder)
     )
 
@@ -121,11 +121,15 @@ def test_a_version_that_was_rolled_back_is_promoted_again_only_manually(stage):
 
 
 def test_the_evaluation_table_compares_both_models(stage, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", stage.registry.uri)  # load_table asks MLflow's global one
+    monkeypatch.setenv(
+        "MLFLOW_TRACKING_URI", stage.registry.mlflow.uri
+    )  # load_table asks MLflow's global one
     tracking = Tracking(stage.home)
 
     def table():
-        return tracking.client.load_table(tracking.experiment_id, "evaluation.json", run_ids=[stage.run])
+        return tracking.mlflow.client.load_table(
+            tracking.mlflow.experiment_id, "evaluation.json", run_ids=[stage.run]
+        )
 
     stage.promote("a" * 64)
     assert [*table().columns] == ["title", "held_out", "categories", "quality", "nearest"]
@@ -180,7 +184,7 @@ def test_promote_first_promotes_only_the_first_model(stage):
     verdict = stage.promote("b" * 64, promote="first")
     assert not verdict.champion and stage.registry.champion().version == "1"
     assert verdict.reason.startswith("publish.promote is first; the gate decided: not shown to be worse")
-    stage.registry.client.delete_registered_model_alias(stage.registry.name, "champion")
+    stage.registry.mlflow.client.delete_registered_model_alias(stage.registry.name, "champion")
     assert not stage.promote("b" * 64, promote="first").champion
 
 
@@ -196,7 +200,7 @@ def test_a_champion_without_files_is_not_replaced(stage):
 @pytest.mark.slow
 def test_a_removed_alias_is_not_set_again(stage):
     stage.promote("a" * 64)
-    stage.registry.client.delete_registered_model_alias(stage.registry.name, "champion")
+    stage.registry.mlflow.client.delete_registered_model_alias(stage.registry.name, "champion")
     verdict = stage.promote("b" * 64)
     reason = "the alias champion of guidespace-titles, last on version 1, was removed"
     assert not verdict.champion and reason in verdict.reason
@@ -222,16 +226,16 @@ def test_promotion_settings_are_not_part_of_the_page_key(published):
 
 def test_versions_have_tags_and_a_description(stage):
     verdict = stage.promote("a" * 64)
-    version = stage.registry.client.get_model_version(verdict.name, verdict.version)
+    version = stage.registry.mlflow.client.get_model_version(verdict.name, verdict.version)
     names = "model content lineage feeds home logged_model promoted_at reason score.quality"
     assert set(version.tags) == {f"guidespace.{name}" for name in names.split()}
     assert version.description.startswith("Champion since ") and verdict.reason in version.description
     damage(stage.registry)
     refused = stage.promote("b" * 64)
-    tags = stage.registry.client.get_model_version(refused.name, refused.version).tags
+    tags = stage.registry.mlflow.client.get_model_version(refused.name, refused.version).tags
     assert tags["guidespace.reason"] == refused.reason and "guidespace.promoted_at" not in tags
-    assert stage.registry.client.get_model_version(refused.name, refused.version).description.startswith(
-        "Not promoted on "
-    )
-    model = stage.registry.client.get_logged_model(verdict.logged_model)
+    assert stage.registry.mlflow.client.get_model_version(
+        refused.name, refused.version
+    ).description.startswith("Not promoted on ")
+    model = stage.registry.mlflow.client.get_logged_model(verdict.logged_model)
     assert model.params == {"train.epochs": "6"}

@@ -22,10 +22,10 @@ DAY = np.timedelta64(1, "D")  # maximum duration of a programme with an inferred
 
 
 @dataclass
-class OpenEnds:
+class MissingStops:
     """Infers missing stops of the programmes of a feed, batch by batch."""
 
-    missing_stop_count: int = 0  # number of programmes without a stop so far
+    count: int = 0  # number of programmes without a stop so far
     is_ordered: bool = True  # whether, on every channel, each batch starts after all previous batches
     last_starts: dict[str, datetime.datetime] = field(default_factory=dict)  # last start so far, by channel
     # (channel, last start in a batch, first start in the next batch with programmes of the channel)
@@ -45,7 +45,7 @@ class OpenEnds:
             self.last_starts[channel] = last_start
         if not table["stop"].null_count:
             return table
-        self.missing_stop_count += table["stop"].null_count
+        self.count += table["stop"].null_count
         channel_codes = table["channel"].combine_chunks().dictionary_encode().indices.to_numpy()
         starts = table["start"].to_numpy()
         order = np.lexsort((starts, channel_codes))
@@ -65,13 +65,13 @@ class OpenEnds:
         return table.set_column(table.schema.get_field_index("stop"), "stop", stops)
 
 
-def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, open_ends: OpenEnds) -> None:
+def infer_stops(connection: duckdb.DuckDBPyConnection, grab: Grab, missing_stops: MissingStops) -> None:
     """Fills the stops that are still missing with the next start on the channel, if it is within a day."""
     table, bounds_table = f"{grab.prefix}programmes", "bounds"
-    if open_ends.is_ordered:
-        bounds = pa.table(list(zip(*open_ends.bounds)) or [[]] * 3, schema=_NEXT_STARTS)  # noqa: F841  (the SQL reads this local variable)
+    if missing_stops.is_ordered:
+        bounds = pa.table(list(zip(*missing_stops.bounds)) or [[]] * 3, schema=_NEXT_STARTS)  # noqa: F841  (the SQL reads this local variable)
     else:  # until the commit, DuckDB keeps updated rows and sorted channels in memory
-        set_memory_limit(connection, open_ends.missing_stop_count * STOP_SEARCH_BYTES)
+        set_memory_limit(connection, missing_stops.count * STOP_SEARCH_BYTES)
         bounds_table = f"""(
             SELECT channel, start, lead(start) OVER (PARTITION BY channel ORDER BY start) AS next
             FROM (SELECT DISTINCT channel, start FROM {table} WHERE feed_id = $feed_id)

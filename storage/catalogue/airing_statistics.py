@@ -35,8 +35,8 @@ def ensure_episode_columns(programmes: Path, path: Path) -> Path:
     return path
 
 
-class TitleAirings:
-    """Airings of all titles of a guide, in a table on disk from which statistics are computed.
+class AiringStatistics:
+    """Computes statistics of the airings of all titles of a guide from a table on disk.
 
     Each query reads a range of titles, because counting distinct values of all titles at once would exceed
     the memory limit of the connection.
@@ -54,7 +54,7 @@ class TitleAirings:
         query = "SELECT coalesce(max(title_id) + 1, 0) FROM title_airings"
         self.title_count: int = connection.execute(query).fetchall()[0][0]
 
-    def structure(self) -> pa.Table:
+    def by_title(self) -> pa.Table:
         """Computes statistics of each title.
 
         Returns:
