@@ -39,7 +39,7 @@ def test_a_rival_learns_the_toy_categories(toy_corpus: Path, rival: Rival):
     )  # three categories: .33 by chance
 
 
-def test_runs_say_what_they_took_and_with_how_many_threads(toy_corpus: Path):
+def test_runs_report_time_and_thread_count(toy_corpus: Path):
     (run,) = runs_of(LabelMode(epochs=(2,)), toy_corpus, True, 1)
     assert run.epochs == 2 and run.threads == 1 and run.titles == 2 * len(Contest(toy_corpus).training)
     assert run.spent.wall > 0 and run.spent.cpu > 0

@@ -39,7 +39,7 @@ def groups(
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
-def test_far_groups_come_apart_largest_first(clusterer: Clusterer):
+def test_distant_groups_become_clusters_ordered_by_size(clusterer: Clusterer):
     vectors, truth = groups([90, 80, 70, 60, 50])
     partition = run(told(clusterer, 5), vectors)
     assert partition.labels.dtype == np.int32 and partition.labels.shape == (350,)
@@ -98,7 +98,7 @@ def test_single(clusterer: Clusterer):
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
-def test_all_equal_is_one_cluster_and_said_to_be(clusterer: Clusterer):
+def test_all_equal_vectors_are_one_collapsed_cluster(clusterer: Clusterer):
     partition = run(clusterer, np.tile(np.eye(1, 4, dtype=np.float32), (60, 1)))
     assert partition.count == 1 and partition.collapsed and "60 of 60 titles" in partition.note
 

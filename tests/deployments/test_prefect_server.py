@@ -241,7 +241,7 @@ def test_runs_with_invalid_settings_are_refused_at_creation(site: Site) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
+def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_resumes(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

@@ -52,7 +52,7 @@ def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
     assert plan.trials[1].learning.train == replace(first.train, seed=first.train.seed + 1)
 
 
-def test_blocks_that_do_not_apply_are_left_out_but_named_changes_are_checked():
+def test_ineffective_blocks_are_skipped_and_changes_are_validated():
     bare = override(LAPTOP, ["train.encoder.hour=0", "train.objective=leave_one_out_softmax"])
     plan = plan_ablation(bare, AblationSettings(blocks=("hour", "temperature", "edge")))
     assert plan.ineffective_blocks == ["hour", "temperature"] and [block.name for block in plan.blocks] == [
@@ -62,7 +62,7 @@ def test_blocks_that_do_not_apply_are_left_out_but_named_changes_are_checked():
         plan_ablation(LAPTOP, AblationSettings(blocks=("train.no_such=1",)))
 
 
-def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
+def test_a_corpus_contains_corrections_up_to_its_instant(tmp_path):
     noon = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
     made = Correction(show_key="odd", title="Odd", categories=("music",), corrected_at=noon)
     with Catalogue.open(tmp_path) as catalogue:
@@ -73,7 +73,7 @@ def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
     assert read_label_sources(str(tmp_path), LAPTOP.preprocess, earlier).corrections == {}
 
 
-def test_the_table_of_blocks_is_no_code_of_a_trial():
+def test_changes_of_the_table_of_blocks_keep_cached_trials():
     files, _ = import_closure(ROOT / "tasks" / "ablate" / "trial" / "task.py")
     names = {file.relative_to(ROOT).as_posix() for file in files}
     assert "tasks/train/loop.py" in names and "tasks/scoring/folds.py" in names
@@ -111,7 +111,7 @@ def ablated(served, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_second_run_computes_the_block_that_is_new_alone(ablated, served):
+def test_a_second_run_computes_only_new_blocks(ablated, served):
     home, first = ablated
     assert trials(first.stdout, "done") == {
         f"{name} {fold}/1" for name in ("preset", "n-grams") for fold in (1, 2)

@@ -93,7 +93,7 @@ def test_a_night_is_in_the_databases_and_the_bucket(place: Place) -> None:
 
 
 @slow
-def test_who_has_no_password_gets_401(place: Place) -> None:
+def test_requests_without_the_password_get_401(place: Place) -> None:
     record = place.up.record
     for url in (
         f"{record['prefect']}/api/admin/version",
@@ -123,7 +123,7 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 
 @soak
-def test_another_home_asks_and_serves_the_model(
+def test_another_home_reads_and_serves_the_model(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, home = place.model["name"], tmp_path / "elsewhere"

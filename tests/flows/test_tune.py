@@ -114,7 +114,7 @@ def test_one_parent_with_children_a_table_and_a_plot(served: dict[str, str], tmp
 
 
 @pytest.mark.slow
-def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
+def test_an_unknown_optimizer_is_an_error(tmp_path: Path):
     done = guidespace(
         "--feed",
         str(ROOT / "sample" / "guide.xml.gz"),
@@ -131,7 +131,7 @@ def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_searches_side_by_side_with_their_tables(served: dict[str, str], tmp_path: Path):
+def test_searches_run_in_parallel_and_log_their_tables(served: dict[str, str], tmp_path: Path):
     home = tmp_path / "home"
     short = "tuning.budget=4", "tuning.workers=2", "train.epochs=2"
     population = '[{"name":"esgd","population":3,"elite":2,"offspring":2},{"name":"random"}]'
@@ -161,7 +161,7 @@ def test_searches_side_by_side_with_their_tables(served: dict[str, str], tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_search_continues_behind_its_last_generation_in_processes(
+def test_a_killed_search_continues_after_its_last_generation_in_processes(
     served: dict[str, str], tmp_path: Path
 ):
     """SIGKILL after the first of three generations, trained in threads; the others in processes."""

@@ -118,7 +118,7 @@ def kill(home: Path, seed: int, undisturbed: Undisturbed) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_could_not_say_that_it_had_ended(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_a_run_that_could_not_report_its_end(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """As where the disk was full at the end: its lock was given back, and Prefect has it as Running."""
     home = tmp_path / "home"
     shutil.copytree(undisturbed.home, home)
@@ -229,7 +229,7 @@ def newest(home: Path, kind: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_night_while_a_person_has_the_catalogue_open_and_one_beside_ten_readers(
+def test_a_night_with_an_open_catalogue_and_a_night_with_ten_readers(
     undisturbed: Undisturbed,
 ) -> None:
     home = undisturbed.home

@@ -70,7 +70,7 @@ def test_offsets_that_do_not_fit_are_refused(offsets: list[int], values: list[in
         Ragged(np.array(offsets, dtype=np.int64), np.array(values))
 
 
-def test_append_puts_each_row_behind_its_own():
+def test_append_concatenates_rows_pairwise():
     first, second = Ragged.from_rows([[1, 2], [], [3]]), Ragged.from_rows([[7], [8, 9], []])
     joined = first.append(second)
     assert [list(joined[row]) for row in range(3)] == [[1, 2, 7], [8, 9], [3]]
@@ -90,7 +90,7 @@ def test_written_part_by_part(tmp_path: Path, parts: list[list[int]], dtype: typ
     assert (tmp_path / "numbers.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
-def test_rows_get_unit_norm_and_what_is_none_is_zero():
+def test_rows_have_unit_norm_and_non_finite_rows_are_zero():
     rows = np.array([[3, 4], [0, 0], [np.inf, 1], [np.nan, 1]], dtype=np.float32)
     found = unit_rows(rows)
     assert found.dtype == np.float32

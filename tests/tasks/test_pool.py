@@ -47,7 +47,7 @@ def count_down(start):
     return "zero"
 
 
-def test_many_titles_are_worth_the_process_beside_while_there_is_one():
+def test_the_helper_process_computes_for_a_range_of_title_counts():
     with helper_process():
         own = helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result()
         assert own == helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result() != os.getpid()
@@ -60,7 +60,7 @@ def test_many_titles_are_worth_the_process_beside_while_there_is_one():
 
 
 @pytest.mark.parametrize("titles", [1, MIN_HELPER_TITLES + 1])
-def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
+def test_generators_behave_equally_in_the_helper_process(titles):
     with helper_process():
         submit = helper_submit(titles)
         first, second = iterate_in_pool(submit, count_down, 2), iterate_in_pool(submit, count_down, 1)
@@ -103,7 +103,7 @@ def print_or_fail(fails):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_worker_that_leaves_early_has_printed_and_one_that_failed_says_so(fails, capfd):
+def test_output_and_errors_of_a_worker_are_printed(fails, capfd):
     process = multiprocessing.get_context("spawn").Process(target=print_or_fail, args=[fails])
     process.start()
     process.join(60)

@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_threads_wait_asleep():
+def test_openmp_threads_wait_passively():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {
         "OMP_DISPLAY_ENV": "true"
     }

@@ -166,7 +166,7 @@ def test_a_killed_run_leaves_no_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_command_goes_on_where_it_stopped(home: Path) -> None:
+def test_the_same_command_resumes_an_interrupted_run(home: Path) -> None:
     with terminal(home) as run:
         assert run.end() == 0, run.output
     for stage in ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "baselines", "evaluate"):

@@ -81,7 +81,7 @@ def test_two_thousand_requests_without_an_error_or_growth(server: Server, served
     assert taken.returncode == 2 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
 
 
-def test_the_page_explains_and_tries(server: Server, launched: Any) -> None:
+def test_the_page_lists_paths_and_sends_requests(server: Server, launched: Any) -> None:
     page = launched.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -20,7 +20,7 @@ def test_hot_rows_never_move():
     assert not len(made.enter_ids) and not len(made.leave_ids) and not len(made.direct)
 
 
-def test_a_row_enters_once_and_is_found_after():
+def test_a_row_enters_the_cache_once():
     planner = Planner(10, hot=3, recent=4)
     first, second = plan(planner, 1, 7, 9), plan(planner, 7, 8, 9)
     assert first.enter_ids.tolist() == [7, 9] and first.slots.tolist() == [1, 3, 4]
@@ -32,7 +32,7 @@ def test_a_row_enters_once_and_is_found_after():
     assert planner.locate(np.array([0, 7, 5])).tolist() == [0, 3, -1]
 
 
-def test_who_was_used_longest_ago_leaves_behind_its_last_step():
+def test_the_least_recently_used_row_leaves_after_its_last_step():
     planner = Planner(10, hot=0, recent=3)
     for ids in ([1, 2], [2, 3], [1]):  # used last: 1 in batch 2, 2 and 3 in batch 1
         plan(planner, *ids)

@@ -33,7 +33,7 @@ def test_no_ids_change_nothing():
     assert torch.equal(made.rows, table().rows)
 
 
-def test_tensors_describe_the_whole_table():
+def test_tensors_restore_the_complete_table():
     made = table()
     again = Resident(torch.zeros_like(made.rows), {name: t.clone() * 0 for name, t in made.state.items()})
     again.restore(made.tensors().__getitem__)

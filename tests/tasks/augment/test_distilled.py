@@ -75,7 +75,7 @@ def test_unseen_words_point_where_their_family_does():
     assert vectors.argmax(axis=1).tolist() == [0, 1, 2, 3]
 
 
-def test_a_word_without_a_known_ngram_is_zero_and_said():
+def test_a_word_without_known_ngrams_has_no_vector():
     vectors, found = fitted().vectors(["kitchen", "xyzzyx", ""])
     assert found.tolist() == [True, False, False]
     assert vectors[0].any() and not vectors[1:].any() and vectors.dtype == np.float32
@@ -88,7 +88,7 @@ def test_few_buckets_collide_and_still_fit():
     assert found.vectors(["anything"])[1].all()
 
 
-def test_words_too_short_for_an_ngram_are_no_trouble():
+def test_words_that_are_too_short_for_ngrams():
     found = Distilled(shortest=5, longest=6).fit(["a", "kitchen"], rows()[:2], np.array([1, 1]))
     assert np.isfinite(found.rows).all() and found.vectors(["a"])[1].tolist() == [False]
 

@@ -25,7 +25,7 @@ def test_clusters_that_change_places_keep_identity_and_colour():
     assert following == 8 and stayed == 1.0
 
 
-def test_of_a_split_cluster_the_larger_part_carries_on_and_the_other_is_new():
+def test_the_larger_part_of_a_split_cluster_keeps_its_identity():
     previous = dict.fromkeys(shows(10), 0)
     found, following, stayed = keep_identities(
         shows(10), np.array([0] * 7 + [1] * 3), previous, [Identity(identity=4, colour=2)], 5

@@ -16,20 +16,20 @@ def said(labels, known=None):
     )
 
 
-def test_one_heap_is_said_with_what_to_change():
+def test_a_collapsed_partition_is_reported_with_a_remedy():
     assert (
         said([5, 5, 5, 1, 1]).note == "A note. One cluster holds 3 of 5 titles: lower eps."
         and said([5, 5, 5, 1, 1]).collapsed
     )
 
 
-def test_nothing_but_noise_is_said_of_titles_that_are_known():
+def test_only_noise_is_reported_if_titles_have_vectors():
     assert said([1, 2, 3, -1]).note.startswith("A note. None of 4 titles is in a cluster")
     assert said([1, 2, 3, -1]).count == 0 and not said([1, 2, 3, -1]).collapsed
     assert said([-1, -1], known=[False, False]).note == "A note." == said([]).note
 
 
-def test_of_groups_there_is_nothing_to_say():
+def test_normal_groups_add_no_note():
     assert said([7, 7, 3, 3, 1]).note == "A note."
 
 

@@ -42,7 +42,7 @@ def test_more_bits_make_better_clusters():
     assert found[0] < found[1] - 0.1 and found[1] > 0.8
 
 
-def test_more_centres_than_titles_and_many_centres_by_lot():
+def test_more_centres_than_titles_and_a_random_sample_of_many_centres():
     vectors, truth = groups(2_000, 40, 0.2)
     labels = SimHashClusters(minimum_size=1).cluster(vectors, nobody(2_000), seed=0).labels
     assert (labels >= 0).all() and len(np.unique(labels)) > 1_000

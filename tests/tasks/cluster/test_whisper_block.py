@@ -67,7 +67,7 @@ def test_whispers_are_the_same(seed: int, nodes: int, density: float, weighting,
     assert plain.tolist() == fast.tolist() and ends == fast_ends and fast.dtype == plain.dtype
 
 
-def test_without_a_place_to_keep_machine_code_it_is_compiled_all_the_same():
+def test_without_a_writable_cache_loops_are_compiled():
     namespace = {}
     exec(
         "def double(number):\n    return 2 * number", namespace

@@ -63,7 +63,7 @@ def test_of_doubles_the_last_is_found(tmp_path: Path):
     ]
 
 
-def test_words_of_one_hash_are_told_apart(tmp_path: Path):
+def test_words_with_equal_hashes_are_distinguished(tmp_path: Path):
     """costarring and liquid, declinate and macallums share their FNV-1a hash."""
     words = [b"liquid", b"declinate", b"costarring"]
     write_bin(
@@ -97,7 +97,7 @@ def test_hashes_up_to_a_number_are_counted(tmp_path: Path, number: int):
     )
 
 
-def test_words_that_look_like_edges_and_words_alike_for_long(tmp_path: Path):
+def test_words_with_angle_brackets_and_long_common_prefixes(tmp_path: Path):
     long = [b"x" * 200, b"x" * 199 + b"y", b"x" * 128, b"x" * 8, b"x" * 16, "日".encode() * 60]
     words = [b"<", b">", b"><", b"a><b", b"<a>", b"a", *long]
     write_bin(

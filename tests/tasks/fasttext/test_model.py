@@ -51,7 +51,7 @@ def test_ngrams_are_aligned(fasttext: Any, trained: dict[str, Path], kind: str):
             np.testing.assert_array_equal(ngram.vector, theirs.get_input_vector(ngram.row))
 
 
-def test_ngrams_of_a_pruned_model_keep_their_own_names(fasttext: Any, trained: dict[str, Path]):
+def test_ngrams_of_a_pruned_model_have_the_right_rows(fasttext: Any, trained: dict[str, Path]):
     """The package prints the first names with the wrong rows here; ours name the n-gram that the row belongs
     to."""
     ours = FastText.open(trained["supervised_ngrams-pruned"])
@@ -116,7 +116,7 @@ def test_dictionary(fasttext: Any, trained: dict[str, Path], kind: str):
         np.testing.assert_array_equal(ours.output.take(np.arange(300)), theirs.get_output_matrix())
 
 
-def test_a_label_is_a_word_never_seen(trained: dict[str, Path]):
+def test_a_label_has_only_ngrams(trained: dict[str, Path]):
     """Its number is no row of the input matrix; the package reads whatever lies there."""
     ours = FastText.open(trained["supervised_ngrams"])
     (own,) = ours.ngrams(["__label__film1"])
@@ -146,7 +146,7 @@ def test_words_that_are_no_utf8(trained: dict[str, Path]):
     assert np.isfinite(ours.vectors([b"\xff\xfe", b"\x80", b"k\xc3"])).all()
 
 
-def test_nothing_asked(trained: dict[str, Path]):
+def test_empty_queries(trained: dict[str, Path]):
     ours = FastText.open(trained["skipgram"])
     assert (
         ours.vectors([]).shape == (0, ours.dim) == sentence_vectors(ours, []).shape and ours.ngrams([]) == []

@@ -96,7 +96,7 @@ def test_subwords(word: str, shortest: int, longest: int, grams: list[str]):
     assert subwords(word, shortest, longest) == grams
 
 
-def test_bucket_ids_stand_word_by_word():
+def test_bucket_ids_are_grouped_by_word():
     ids = bucket_ids(["the", "", "a"], 3, 6, 1000)
     assert ids.lengths.tolist() == [6, 0, 1]
     assert ids[0].tolist() == [fasttext_hash(gram) % 1000 for gram in subwords("the", 3, 6)]
@@ -145,7 +145,7 @@ def test_enclosed_words_are_found_again(words: list[str | bytes]):
     st.integers(0, 8),
     st.integers(1, 2**31 - 1),
 )
-def test_buckets_and_the_room_before_them(
+def test_bucket_ids_leave_a_reserved_place_before_each_word(
     asked: list[tuple[str | bytes, bool]], shortest: int, longest: int, buckets: int
 ):
     words, room = [word for word, _ in asked], np.array([more for _, more in asked], dtype=bool)

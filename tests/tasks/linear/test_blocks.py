@@ -128,7 +128,7 @@ def test_the_index_can_be_read_by_other_programs(tmp_path: Path) -> None:
     assert index["features"] == FEATURES and len(index["blocks"]) == len(blocks)
 
 
-def test_the_stream_begins_anew_after_the_last_block(tmp_path: Path) -> None:
+def test_the_stream_restarts_after_the_last_block(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [some_rows(30)], FEATURES, 500)
     with blocks.stream() as stream:
         numbers = [next(stream).number for _ in range(2 * len(blocks) + 1)]

@@ -104,7 +104,9 @@ def test_weights_are_the_sum_over_alphas_at_any_time(blocks: SampleBlocks, share
         previous = dual
 
 
-def test_the_gap_bounds_what_is_missing(blocks: SampleBlocks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gap_bounds_the_distance_to_the_optimum(
+    blocks: SampleBlocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cost = 1.0
     reference = LinearSVC(loss="hinge", dual=True, C=cost, tol=1e-6, max_iter=100_000, random_state=0)
     reference.fit(ROWS.astype(np.float64), SIGNS)
@@ -157,7 +159,7 @@ def test_cached_samples_take_the_bytes_given_and_the_useless_leave(blocks: Sampl
     assert cache.is_cached.mean() <= 0.3
 
 
-def test_saved_and_loaded_it_trains_on(blocks: SampleBlocks, tmp_path: Path) -> None:
+def test_a_saved_model_continues_training(blocks: SampleBlocks, tmp_path: Path) -> None:
     model = DualCachedSVM(0.5)
     for progress in model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=1e-3):
         if progress.step == 2 * len(blocks) + 7:  # within a pass
@@ -189,7 +191,7 @@ class Failing(SampleBlocks):
         return super().read(number)
 
 
-def test_an_error_of_the_reader_is_the_callers(blocks: SampleBlocks) -> None:
+def test_an_error_of_the_reader_is_raised(blocks: SampleBlocks) -> None:
     steps = []
     with pytest.raises(OSError, match="the disk is gone"):
         steps.extend(DualCachedSVM().fit(Failing(blocks.file.parent), cache_bytes=cache_bytes(blocks, 0.1)))
@@ -246,7 +248,7 @@ def test_an_interrupt_ends_both_threads(blocks: SampleBlocks) -> None:
     assert model.gap <= 1e-3
 
 
-def test_a_fit_that_is_left_ends_its_reader(blocks: SampleBlocks) -> None:
+def test_leaving_a_fit_ends_its_reader(blocks: SampleBlocks) -> None:
     steps = DualCachedSVM().fit(blocks, cache_bytes=cache_bytes(blocks, 0.1))
     next(steps)
     assert readers()

@@ -20,7 +20,7 @@ def test_samples_become_rows_and_grow_the_lookup() -> None:
     assert list(lookup) == ["a", "b", "c"]
 
 
-def test_unknown_names_are_left_out_of_what_is_only_asked() -> None:
+def test_transform_ignores_unknown_names() -> None:
     lookup = Lookup(["a", "b"])
     asked = lookup.transform([{"x": 7, "b": 2}, {"y": 1}, {"a": 3, "z": 9}])
     assert asked.toarray().tolist() == [[0, 2], [0, 0], [3, 0]] and asked.nnz == 2

@@ -36,7 +36,7 @@ def test_nothing_is_missed(seed: int, rows: int, dim: int, queries: int, k: int,
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_vector_whose_codes_say_nothing_is_found():
+def test_a_neighbour_with_uninformative_codes_is_found():
     """Codes of the nearest are 127 and zeros: one number is large, and what the query asks for is small."""
     near = np.full(66, 0.019, dtype=np.float32)
     near[:2] = 5, 0

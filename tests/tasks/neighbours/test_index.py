@@ -114,7 +114,7 @@ def test_recall_of_queries_rises_with_the_cells_probed(groups: np.ndarray):
 
 
 @needs_faiss
-def test_auto_goes_by_the_number_of_titles(groups: np.ndarray):
+def test_auto_selects_the_search_by_the_number_of_titles(groups: np.ndarray):
     assert isinstance(SearchSettings().open(groups), Exact)
     assert isinstance(SearchSettings(exact_below=4_000).open(groups), Approximate)
     assert isinstance(SearchSettings(exact_below=4_001).open(groups), Exact)

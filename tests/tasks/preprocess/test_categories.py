@@ -73,7 +73,7 @@ def test_one_value_of_a_list_can_be_dropped_alone():
 
 
 @pytest.mark.parametrize("raw", ["", " ", ",", " ; / ", "-", "\u200b"])
-def test_nothing_is_nothing(raw: str):
+def test_blank_values_have_no_category(raw: str):
     assert clean_category(raw) == ()
 
 
@@ -106,7 +106,7 @@ def test_corrections_replace_the_categories_of_feeds():
     assert labels.spellings["news"] == "News" and not labels.dropped
 
 
-def test_rare_categories_of_titles_are_kept():
+def test_rare_categories_of_titles_are_stored():
     rows = [("feed", "News", 0), ("feed", "News", 1), ("feed", "Odd", 1), ("feed", "Odder", 2)]
     labels = label([*rows, ("feed", "Series", 3)], 20)
     assert labels.names == ["news"] and labels.rare_names == ["odd", "odder"]  # a generic one says nothing
@@ -145,7 +145,7 @@ def test_held_out_titles_carry_labels_too():
     assert of_titles(labels)[:6] == [[0]] * 5 + [[]]
 
 
-def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
+def test_a_category_on_too_many_titles_of_a_feed_is_ignored_there():
     """41 of 100 titles of feed a; 5 of 50 of feed b, where it still means something."""
     rows = (
         [("a", "kids", title) for title in range(41)]
@@ -241,7 +241,7 @@ def test_the_bundled_table_holds_synonyms_alone():
     )
 
 
-def test_a_table_of_ones_own(tmp_path: Path):
+def test_a_custom_mapping_table(tmp_path: Path):
     file = tmp_path / "mine.csv"
     file.write_text('\ufeffraw,canonical\n"Krimi, Thriller",CRIME\nＮＥＷＳ,\n', encoding="utf-8")
     assert read_mapping(str(file)) == {"krimi, thriller": "crime", "news": ""}
@@ -256,7 +256,7 @@ def test_a_table_of_ones_own(tmp_path: Path):
         ("raw,canonical\n,b\n", "no category"),
     ],
 )
-def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
+def test_invalid_mapping_tables_are_refused(tmp_path: Path, text: str, message: str):
     (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
     with pytest.raises(MappingError, match=message):
         read_mapping(str(tmp_path / "bad.csv"))

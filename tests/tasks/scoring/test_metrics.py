@@ -100,7 +100,7 @@ def test_queries_that_cannot_be_scored_are_refused():
         judge(one, Ragged.from_rows([[0], [1]]), TRAINING)
 
 
-def test_knn_asks_the_nearest_training_titles():
+def test_knn_predicts_by_the_nearest_training_titles():
     base = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0]], dtype=np.float32)
     queries = np.array([[1, 0], [0, 1], [0, 0]], dtype=np.float32)
     made = predict_labels(queries, base, TRAINING, np.array([2, 2, 1]), k=2)

@@ -60,7 +60,7 @@ def test_other_shows_stay(titles):
         assert group_editions(order) == [EditionGroup(place, ()) for place in range(len(titles))]
 
 
-def test_a_fold_stands_where_its_nearest_edition_stood():
+def test_editions_have_the_rank_of_the_nearest_edition():
     ranked = [
         "The Chase",
         "MasterChef Australia",

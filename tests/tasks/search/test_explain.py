@@ -114,6 +114,6 @@ def test_a_rest_of_which_nothing_is_known_is_near_to_nothing(search: TitleSearch
     assert (found.word, found.cosine, found.rank, found.nearest) == ("kitchen", 0, None, [])
 
 
-def test_a_title_of_which_nothing_is_known_is_refused(search: TitleSearch):
+def test_a_title_without_known_tokens_is_refused(search: TitleSearch):
     with pytest.raises(SearchError, match=f"'{UNKNOWN}'"):
         explain(search, "Harbour kitchen", UNKNOWN)

@@ -46,7 +46,7 @@ def trained():
     return train()
 
 
-def test_it_knows_what_no_rule_labels(trained):
+def test_it_labels_sub_titles_without_a_rule(trained):
     _, model, progress = trained
     assert progress[-1].metrics["loss"] < progress[0].metrics["loss"]
     asked = ["Lost Garden; Broken Winter", "Kapitel 12"]
@@ -56,7 +56,7 @@ def test_it_knows_what_no_rule_labels(trained):
     assert np.allclose(model.probabilities(["Kapitel 12", ""]).sum(axis=1), 1, atol=1e-5)
 
 
-def test_rules_decide_where_they_speak_and_have_no_probability(trained):
+def test_rules_decide_first_and_have_no_probability(trained):
     found = trained[1].classify(["Episode 3", "Stranger; Harbour"])
     assert found.names[0] == "episode_number" and found.nullable_probabilities()[0] is None
     assert 0.1 < found.nullable_probabilities()[1] <= 1

@@ -39,7 +39,7 @@ RAWS = st.one_of(
 )
 
 
-def test_the_family_is_the_list():
+def test_every_tokenizer_can_be_restored_by_name():
     assert set(TOKENIZERS.values()) == set(get_args(Tokenizer)) and all(
         name == kind().name for name, kind in TOKENIZERS.items()
     )
@@ -77,18 +77,18 @@ def test_saved_tokenizers_return_the_same_tokens(tokenizer: Tokenizer, tmp_path)
 
 @EVERY
 @pytest.mark.parametrize("raw", ["", ".", "🎬", "(888)", "日本語", "▁", "_ _"])
-def test_odd_titles_have_tokens_or_none_but_never_fail(tokenizer: Tokenizer, raw: str):
+def test_odd_titles_never_fail(tokenizer: Tokenizer, raw: str):
     assert all(text and kind in range(len(KINDS)) for kind, text in tokenizer.tokens(raw))
 
 
 @EVERY
-def test_marks_are_kept(tokenizer: Tokenizer):
+def test_marks_become_tokens(tokenizer: Tokenizer):
     assert [text for kind, text in tokenizer.tokens("Tatort (4/6) (2005)") if kind == MARK] == [
         "<episode>",
         "<year:2005>",
     ]
 
 
-def test_a_description_that_is_none():
+def test_an_unknown_tokenizer_is_an_error():
     with pytest.raises(KeyError):
         restore_tokenizer({"name": "letters"})

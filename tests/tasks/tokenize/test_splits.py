@@ -85,7 +85,7 @@ def test_a_title_that_is_held_out_by_hash_is_never_trained_on_in_sixty_nights():
         assert held_out.any() and trained.any() and not (held_out & trained).any()
 
 
-def test_next_period_begins_where_it_says():
+def test_next_period_contains_the_titles_from_its_begin():
     keys, families, first, last, placeholder = world()
     found = split(keys, families, first, last, placeholder)
     assert found.next_period_begin is not None and found.reason == ""
@@ -94,7 +94,7 @@ def test_next_period_begins_where_it_says():
     assert (first[found.codes == TRAIN] < found.next_period_begin).all()
 
 
-def test_next_period_takes_whole_instants():
+def test_next_period_contains_all_titles_of_an_instant():
     """Twenty titles begin at one instant late in the guide, ten later: the twenty do not fit beside them, so
     none is taken."""
     first = np.zeros(400, dtype=np.int64)

@@ -166,7 +166,7 @@ def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     ]
 
 
-def test_cutting_titles_otherwise_changes_no_token(tmp_path: Path, without_run):
+def test_the_size_of_pieces_changes_no_token(tmp_path: Path, without_run):
     from tasks.tokenize.task import tokenize
 
     guide = publish_guide(tmp_path, programmes(40))

@@ -23,7 +23,7 @@ def unit(rows: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(rows, dim=1)
 
 
-def test_a_title_of_which_nothing_is_left_pushes_nothing():
+def test_a_title_without_tokens_gives_no_gradient():
     targets, labels = (
         OBJECTIVE.collate(LabelPlan(np.array([0])), LABELS, np.array([False])),
         random(7, 3, seed=1).requires_grad_(),
@@ -48,7 +48,7 @@ def test_an_epoch_shows_every_title_once():
 
 
 @pytest.mark.parametrize("temperature", [0.4, 0.005])
-def test_loss_and_gradient_are_autograds_own(temperature: float):
+def test_loss_and_gradient_equal_autograd(temperature: float):
     objective, aired = (
         Label(temperature=temperature, context_temperature=temperature / 2),
         np.arange(9) % 3 == 0,

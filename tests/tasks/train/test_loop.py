@@ -132,7 +132,7 @@ class Spoilt(LeaveOneOutSoftmax):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_gradient_that_is_no_number_is_refused_with_its_tokens_named(
+def test_a_non_finite_gradient_is_an_error_that_names_its_tokens(
     toy_corpus: Path, tmp_path: Path, named: bool
 ):
     for file in toy_corpus.iterdir():
@@ -184,7 +184,7 @@ def test_the_reported_rate_is_that_of_the_tuner(toy_corpus: Path):
     assert rates[1] == training.trainer.groups.learning_rate != rates[0] != Momentum().learning_rate
 
 
-def test_a_group_moves_the_table_by_its_own_optimizer(toy_corpus: Path):
+def test_a_parameter_group_may_update_the_table(toy_corpus: Path):
     grouped = trained(
         toy_corpus,
         epochs=1,
@@ -197,7 +197,7 @@ def test_a_group_moves_the_table_by_its_own_optimizer(toy_corpus: Path):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
-def test_a_missing_gpu_is_said(toy_corpus: Path, name: str):
+def test_a_missing_gpu_is_an_error(toy_corpus: Path, name: str):
     with pytest.raises(
         ValueError,
         match=rf"train\.device is '{name}', but torch finds no CUDA device; use 'auto' or 'cpu'",
@@ -206,7 +206,7 @@ def test_a_missing_gpu_is_said(toy_corpus: Path, name: str):
     assert choose_device("auto") == torch.device("cpu")
 
 
-def test_an_unknown_device_is_said():
+def test_an_unknown_device_is_an_error():
     with pytest.raises(ValueError, match=r"device is 'gpu'; expected 'auto', 'cpu', 'cuda' or 'cuda:N'"):
         choose_device("gpu")
 

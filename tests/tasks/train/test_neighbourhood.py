@@ -54,7 +54,7 @@ def naive(margin: float, vectors: np.ndarray, rows: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.4, 2.0])
-def test_it_is_the_loop(margin: float):
+def test_the_loss_equals_a_loop(margin: float):
     vectors = unit_vectors(8)
     vectors[2] = 0  # dropout left nothing of it
     found = Neighbourhood(margin=margin).loss(vectors.float(), targets())
@@ -121,7 +121,7 @@ def drawn(positives: BasePositives, corpus: OpenCorpus, buffers: dict[str, torch
     return positives.draw(corpus, buffers)(corpus.training, np.random.default_rng(1))
 
 
-def test_tags_are_the_whole_set(toy_corpus: Path):
+def test_tags_match_the_complete_set_of_categories(toy_corpus: Path):
     corpus = some_corpus(toy_corpus)
     for anchor, positive in zip(corpus.training, drawn(Tags(), corpus, {}), strict=True):
         assert set(corpus.labels[anchor].tolist()) == set(corpus.labels[positive].tolist())
@@ -153,7 +153,7 @@ def test_topics_are_shown_by_their_words(toy_corpus: Path):
         assert topic["words"][0] in " ".join(topic["examples"]).lower()
 
 
-def test_articles_make_no_topic(toy_corpus: Path, tmp_path: Path):
+def test_stop_words_form_no_topic(toy_corpus: Path, tmp_path: Path):
     shutil.copytree(toy_corpus, folder := tmp_path / "corpus")
     names = pq.read_table(file := folder / "token_names.parquet")
     plain = Topics(topics=6).details(folder, Topics(topics=6).buffers(open_corpus(folder)))["topics"]
@@ -164,7 +164,7 @@ def test_articles_make_no_topic(toy_corpus: Path, tmp_path: Path):
     assert topics and not any("und" in topic["words"] for topic in topics)
 
 
-def test_topics_without_scikit_learn_say_so_in_one_line(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+def test_topics_without_scikit_learn_are_an_error(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
     with pytest.raises(
         ValueError, match=r"topics, which needs scikit-learn.*choose tags or nearest"
@@ -184,7 +184,7 @@ def test_nearest_of_a_class_are_those_of_a_loop():
         assert kept[:1] == best[:1] and set(kept) <= set(best) and (len(kept) > 0 or not best)
 
 
-def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path):
+def test_nearest_titles_are_computed_at_the_start_of_the_epoch(toy_corpus: Path):
     training = Training(
         toy_corpus, replace(TRAINING, objective=Neighbourhood(positives=Nearest(neighbours=4)), epochs=2)
     )
@@ -203,7 +203,7 @@ def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path
     assert not np.array_equal(first.numpy(), second) and (second[corpus.split > 0] == -1).all()
 
 
-def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
+def test_a_title_alone_in_its_category_is_its_positive(toy_corpus: Path):
     """It is its own positive."""
     corpus = open_corpus(toy_corpus)
     labels = np.zeros(len(corpus), dtype=np.int32)
@@ -215,7 +215,7 @@ def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
         assert near[3] == alone.training[3]
 
 
-def test_two_tastes_of_one_class_stay_apart(tmp_path: Path):
+def test_two_groups_of_one_category_stay_separate(tmp_path: Path):
     """The benchmark's world, smaller: the other category lies between the tastes."""
     from benchmarks.objectives.neighbourhood import SETTINGS, accuracy, make_world
 

@@ -83,7 +83,7 @@ def test_a_title_of_which_nothing_is_left_is_not_written():
     assert (own["memory_values"] != EMPTY).sum() == 1
 
 
-def test_of_weight_zero_it_is_label_mode(toy_corpus: Path):
+def test_weight_zero_equals_the_objective_label(toy_corpus: Path):
     label = tensors(trained(toy_corpus, objective=Label(batch_size=48), epochs=2))
     objective = RareMemory(batch_size=48, slots=64, memory_weight=0.0)
     memory = tensors(trained(toy_corpus, objective=objective, epochs=2))
