@@ -57,16 +57,6 @@ def test_strategy_names_become_keys_at_any_depth() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", FAMILIES)
-def test_strategy_names_are_constant_and_unique(path: str) -> None:
-    constants = [strategy().name for strategy in FAMILIES[path]]
-    assert len(set(constants)) == len(constants)
-    assert all(
-        typing.get_args(typing.get_type_hints(strategy)["name"]) == (strategy().name,)
-        for strategy in FAMILIES[path]
-    )
-
-
 def described(settings: type, path: str = "settings") -> Iterator[tuple[str, str]]:
     """Returns the path and description of every field that a person can set."""
     hints = typing.get_type_hints(settings)

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from prefect import flow  # noqa: F401  (sets logging up)
-from prefect.exceptions import ParameterTypeError
 
-from flows.ablate import ablate
 from flows.label_sources import read_label_sources
 from flows.settings import LAPTOP, PRESETS
 from storage.artifacts import TrialPredictions
@@ -78,17 +75,6 @@ def test_changes_of_the_table_of_blocks_keep_cached_trials():
     names = {file.relative_to(ROOT).as_posix() for file in files}
     assert "tasks/train/loop.py" in names and "tasks/scoring/folds.py" in names
     assert not names & {"tasks/ablate/blocks.py", "flows/settings.py", "tasks/ablate/plan.py"}
-
-
-def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
-    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))[
-        "deployments"
-    ]
-    (deployment,) = (entry for entry in declared if entry["name"] == "ablate")
-    assert deployment["entrypoint"] == "flows/ablate.py:ablate" and ablate.name == "ablate"
-    ablate.validate_parameters(deployment["parameters"])
-    with pytest.raises(ParameterTypeError):
-        ablate.validate_parameters({**deployment["parameters"], "ablation": {"sedes": 1}})
 
 
 SMALL = ("--preset", "smoke", "--seeds", "1", "--folds", "2", "--workers", "1", "--blocks", "n-grams")

@@ -215,6 +215,11 @@ def test_every_flow_tags_its_runs(name: str) -> None:
     assert flow.on_running_hooks == [tag_with_home]
 
 
-def test_every_deployment_runs_a_flow_that_tags_its_runs() -> None:
+def test_every_deployment_runs_a_flow_that_tags_its_runs_and_takes_its_parameters() -> None:
     deployments = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text("utf-8"))["deployments"]
-    assert {each["entrypoint"].partition(":")[2] for each in deployments} <= {*FLOWS}
+    for deployment in deployments:
+        file, name = deployment["entrypoint"].split(":")
+        assert name in FLOWS and file == f"flows/{name}.py"
+        flow = getattr(import_module(f"flows.{name}"), name)
+        dates = {"first": "2026-11-01", "last": "2026-11-02"} if name == "backfill" else {}
+        flow.validate_parameters(deployment["parameters"] | dates)

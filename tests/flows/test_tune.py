@@ -8,10 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
-from prefect.exceptions import ParameterTypeError
 
-from flows.tune import tune
 from storage.stages import ROOT
 from storage.tracking import Tracking
 
@@ -56,19 +53,6 @@ def guidespace(
         timeout=280,
         check=False,
     )
-
-
-def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
-    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))[
-        "deployments"
-    ]
-    deployments = [entry for entry in declared if entry["name"] in ("tune", "tune-search")]
-    assert len(deployments) == 2
-    for deployment in deployments:
-        assert deployment["entrypoint"] == "flows/tune.py:tune" and tune.name == "tune"
-        tune.validate_parameters(deployment["parameters"])
-    with pytest.raises(ParameterTypeError):
-        tune.validate_parameters({**deployment["parameters"], "tuning": {"sises": [8]}})
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Pools of processes and what is left of them."""
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -21,7 +20,6 @@ from tasks.pool import (
     helper_process,
     helper_submit,
     iterate_in_pool,
-    open_pool,
     worker_process,
 )
 from tasks.pool_settings import PoolSettings
@@ -110,11 +108,6 @@ def test_output_and_errors_of_a_worker_are_printed(fails, capfd):
     shown = capfd.readouterr()
     assert process.exitcode == int(fails) and shown.out == "printed\n"
     assert ("ValueError: thirteen" in shown.err) == fails
-
-
-def test_a_worker_collects_garbage_rarely():
-    with open_pool("processes", 1) as submit:
-        assert submit(gc.get_threshold).result()[0] == 50_000
 
 
 def square(number: int, folder: Path, lost: int = 0) -> int:

@@ -68,20 +68,6 @@ def test_norm_is_that_of_the_rarest_half():
     assert fitted().norm == pytest.approx(np.median(norms[: len(WORDS) // 2 + 1]))
 
 
-def test_unseen_words_point_where_their_family_does():
-    vectors, found = fitted().vectors(["kitchenette", "bakers", "goalkeeper", "murderous"])
-    assert found.all()
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.full(4, fitted().norm), rel=1e-5)
-    assert vectors.argmax(axis=1).tolist() == [0, 1, 2, 3]
-
-
-def test_a_word_without_known_ngrams_has_no_vector():
-    vectors, found = fitted().vectors(["kitchen", "xyzzyx", ""])
-    assert found.tolist() == [True, False, False]
-    assert vectors[0].any() and not vectors[1:].any() and vectors.dtype == np.float32
-    assert fitted().vectors([])[0].shape == (0, DIM)
-
-
 def test_few_buckets_collide_and_still_fit():
     found = fitted(buckets=3)
     assert found.bucket_ids.tolist() == [0, 1, 2] and np.isfinite(found.rows).all()
@@ -91,11 +77,6 @@ def test_few_buckets_collide_and_still_fit():
 def test_words_that_are_too_short_for_ngrams():
     found = Distilled(shortest=5, longest=6).fit(["a", "kitchen"], rows()[:2], np.array([1, 1]))
     assert np.isfinite(found.rows).all() and found.vectors(["a"])[1].tolist() == [False]
-
-
-def test_no_word_is_refused():
-    with pytest.raises(ValueError, match="no trained words, to which n-gram rows"):
-        Distilled().fit([], np.zeros((0, DIM), dtype=np.float32), np.zeros(0, dtype=np.int64))
 
 
 def test_no_ngram_at_all_is_nothing_known():

@@ -123,11 +123,6 @@ def test_merging_a_chain_gives_one_component():
     assert merged.tolist() == [0, 0, 0, 0, 0, 5]
 
 
-def test_all_equal_is_one_cluster():
-    vectors = np.tile(unit(np.ones((1, 5))), (50, 1))
-    assert (density_clusters(vectors, 0.0, 5) == 0).all()
-
-
 @pytest.mark.parametrize("eps", [0.02, 0.05, 0.3])
 def test_early_reduction_of_pairs_gives_the_same_clusters(monkeypatch, eps):
     rng = np.random.default_rng(2)

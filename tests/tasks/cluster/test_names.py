@@ -10,7 +10,6 @@ from tasks.cluster.names import name_clusters
 from tasks.cluster.phrases import Phrases
 from tasks.cluster.subjects import find_title_subjects, read_subjects
 
-COOKING = ["The Great Kitchen", "Kitchen of the Year", "Cosy Kitchen Stories", "Pasta Kitchen", "Kitchen Day"]
 PREMIER = [f"Premier League: {place} v {place}ton" for place in ("Alba", "Corte", "Dunne", "Essa")]
 CUP = [f"Southern Cup: {place} v {place}ona" for place in ("Iban", "Joli", "Kora", "Luza")]
 OTHERS = ["Harvest", "Lighthouse", "Marble", "Northern", "Oleander", "Pavement", "Quarry", "Riverbed"]

@@ -17,10 +17,6 @@ KINDS = ["skipgram", "cbow", "hierarchical", "without_ngrams", "supervised", "su
 KINDS += [f"{name}-{kind}" for name in ("supervised_ngrams", "bigrams") for kind in QUANTISED]
 
 
-def test_models_of_every_kind_are_there(trained: dict[str, Path]):
-    assert set(KINDS) <= set(trained)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_words(fasttext: Any, trained: dict[str, Path], kind: str):
     theirs, ours = fasttext.load_model(str(trained[kind])), FastText.open(trained[kind])

@@ -20,7 +20,6 @@ from tasks.scoring.protocols import (
     CorpusTitles,
     ProtocolScores,
     held_out_sets,
-    judge_knn,
     score_title_vectors,
 )
 
@@ -221,12 +220,6 @@ def test_nothing_labelled_empty():
         "reason": "no training title has a label",
     }
     assert not steps and len(result.rows["title_id"]) == 0 and result.rows["correct"].dtype == bool
-
-
-def test_judge_knn_scores_separated_categories():
-    titles, _, vectors = toy()
-    judged = judge_knn(titles, vectors, titles.labelled("unseen_show"), titles.labelled("train"), k=10)
-    assert judged.correct.all() and len(judged) == 27
 
 
 def test_settings_of_the_form_are_validated():

@@ -10,7 +10,7 @@ import torch
 from tasks.optimizers import Adam
 from tasks.recurrent.encoder import Recurrent
 from tasks.recurrent.training import RecurrentTrainingSettings
-from tasks.subtitles.classifier import MIN_PROBABILITY, PatternClassifier, PatternError, PatternTraining
+from tasks.subtitles.classifier import PatternClassifier, PatternError, PatternTraining
 from tasks.subtitles.confusion import confusion_table, count_confusion, plot_confusion, precisions
 from tasks.subtitles.ngrams import ngrams
 from tasks.subtitles.rules import PATTERNS
@@ -90,10 +90,6 @@ def test_ngrams_of_a_text_do_not_depend_on_its_neighbours():
     assert np.array_equal(found[2], alone[0]) and 0 <= found.values.min() <= found.values.max() < 1 << 16
     assert len(ngrams([])) == 0
     assert len(set(ngrams(["Anna Loos"])[0]) & set(ngrams(["Tom Bix"])[0])) >= 10  # one shape
-
-
-def test_guests_and_places_are_left_to_the_rules():
-    assert set(PATTERNS) - set(MIN_PROBABILITY) == {"guests", "place"}
 
 
 def test_files_give_the_same_classifier(trained, tmp_path):

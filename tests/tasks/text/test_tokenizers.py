@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 from tasks.text.tokenizers import (
-    TOKENIZERS,
     Tokenizer,
     describe_tokenizer,
     read_tokenizer,
@@ -37,12 +36,6 @@ RAWS = st.one_of(
         max_size=4,
     ).map(" ".join),
 )
-
-
-def test_every_tokenizer_can_be_restored_by_name():
-    assert set(TOKENIZERS.values()) == set(get_args(Tokenizer)) and all(
-        name == kind().name for name, kind in TOKENIZERS.items()
-    )
 
 
 @EVERY
@@ -87,8 +80,3 @@ def test_marks_become_tokens(tokenizer: Tokenizer):
         "<episode>",
         "<year:2005>",
     ]
-
-
-def test_an_unknown_tokenizer_is_an_error():
-    with pytest.raises(KeyError):
-        restore_tokenizer({"name": "letters"})

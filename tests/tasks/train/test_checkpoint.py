@@ -127,14 +127,6 @@ def test_other_settings_are_refused(toy_corpus: Path, tmp_path: Path, changes: d
     assert other.position == Position() and torch.equal(other.table.rows, before)
 
 
-def test_a_run_may_go_on_longer(toy_corpus: Path, tmp_path: Path):
-    list(Training(toy_corpus, replace(TRAINING, epochs=1)).run(Checkpointer(tmp_path)))
-    assert [
-        progress.step
-        for progress in resumed(toy_corpus, replace(TRAINING, epochs=3, save_seconds=5.0), tmp_path).run()
-    ] == [2, 3]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["resident", "mapped"])
 def test_a_killed_command_resumes_with_the_same_bits(toy_corpus: Path, tmp_path: Path, table: str):

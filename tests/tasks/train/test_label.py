@@ -40,13 +40,6 @@ def test_collate_shares_a_title_among_its_categories():
     assert targets.aired.tolist() == [True, False, False]
 
 
-def test_an_epoch_shows_every_title_once():
-    plans = [plan.rows for plan in OBJECTIVE.plan_epoch(np.arange(3, 23), LABELS, np.random.default_rng(0))]
-    assert [len(plan) for plan in plans] == [7, 7, 6]
-    assert sorted(np.concatenate(plans).tolist()) == list(range(3, 23)) != np.concatenate(plans).tolist()
-    assert OBJECTIVE.parameters(7, 16) == {"labels": (7, 16)}
-
-
 @pytest.mark.parametrize("temperature", [0.4, 0.005])
 def test_loss_and_gradient_equal_autograd(temperature: float):
     objective, aired = (

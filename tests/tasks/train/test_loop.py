@@ -23,18 +23,6 @@ from tests.tasks.train.training import same_bits, tensors, title_vectors, traine
 from tests.worlds import TRAINING
 
 
-def test_one_seed_gives_the_same_bits(toy_corpus: Path):
-    first, second, other = trained(toy_corpus), trained(toy_corpus), trained(toy_corpus, seed=2)
-    assert same_bits(first, second)
-    assert [epoch["loss"] for epoch in first.history] == [epoch["loss"] for epoch in second.history]
-    assert not same_bits(first, other)
-
-
-@pytest.mark.slow
-def test_workers_change_nothing(toy_corpus: Path):
-    assert same_bits(trained(toy_corpus, epochs=2), trained(toy_corpus, epochs=2, workers=2))
-
-
 def test_progress_counts_epochs(toy_corpus: Path):
     training = Training(toy_corpus, TRAINING)
     steps = [(progress.step, progress.total, progress.percent) for progress in training.run()]
