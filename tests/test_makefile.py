@@ -1,5 +1,4 @@
-"""The Makefile in an empty checkout: what each command would install, and which Pythons it refuses before pip
-is asked."""
+"""The Makefile in an empty checkout: installed packages and supported versions of Python."""
 
 import os
 import shutil

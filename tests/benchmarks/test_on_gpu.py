@@ -1,4 +1,4 @@
-"""What the command that measures on a GPU does with its time."""
+"""The command that measures on a GPU: time limits, errors and recorded lines."""
 
 import json
 import os

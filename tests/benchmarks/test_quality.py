@@ -1,4 +1,4 @@
-"""The public benchmark: what a set keeps, how folds are pooled, what the page says."""
+"""The public benchmark: content of a set, means over folds, and the generated page."""
 
 import io
 import json

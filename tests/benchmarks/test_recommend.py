@@ -1,4 +1,4 @@
-"""What recommendations are judged by, against figures worked out by hand; how viewers are drawn."""
+"""The benchmark of recommendations: metrics against values computed by hand, and simulated viewers."""
 
 import numpy as np
 

@@ -1,5 +1,4 @@
-"""Rivals in learning title vectors: each trains on the toy world, and is compared as the benchmark
-compares."""
+"""Systems of the benchmark learn the categories of the toy world."""
 
 from pathlib import Path
 

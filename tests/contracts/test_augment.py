@@ -1,4 +1,4 @@
-"""What every strategy of augment must do: trained words in, a vector for any other word out."""
+"""Contract of every strategy of augment: fitted to trained words, it computes vectors of others."""
 
 import dataclasses
 import sys

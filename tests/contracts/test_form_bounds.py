@@ -1,4 +1,4 @@
-"""The form tells bounds: every bounded field of every settings class has them in its description."""
+"""The description of every bounded field in the Run form contains the bounds."""
 
 from pydantic import TypeAdapter
 

@@ -1,4 +1,4 @@
-"""What every linear classifier must do, whatever its loss."""
+"""Contract of every linear classifier."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The law of every objective: what a batch is, what a loss may do, and that a run can stop anywhere."""
+"""Contract of every objective: batches, loss, and training that can stop anywhere."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The code and the requirements that a registered model carries."""
+"""Code and requirements of a registered model."""
 
 from pathlib import Path
 

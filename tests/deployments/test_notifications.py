@@ -1,4 +1,4 @@
-"""Messages to a person, by a real Prefect server, to a webhook on loopback."""
+"""Notifications of a real Prefect server to a webhook on loopback."""
 
 from __future__ import annotations
 

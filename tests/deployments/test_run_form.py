@@ -1,4 +1,4 @@
-"""A person in the Prefect UI: opens the Run form in Chromium, chooses another strategy, runs it."""
+"""The Run form in Chromium: another strategy is chosen and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPU's tests on a simulated device, in processes of their own: it takes the place of torch.cuda."""
+"""GPU tests on a simulated device, which replaces torch.cuda in separate processes."""
 
 import os
 import shutil

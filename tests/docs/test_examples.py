@@ -1,5 +1,4 @@
-"""Examples of README.md, docs/explain.md, docs/tonight.md and the served model, on the bundled guide: they
-answer as printed."""
+"""Commands print the examples of README.md, docs/explain.md and docs/tonight.md on the sample guide."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The queries of docs/sql.md, run as they stand there, on the toy world; and the command that asks them."""
+"""The queries of docs/sql.md on the toy world, and the command sql."""
 
 import datetime
 import json

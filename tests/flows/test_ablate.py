@@ -1,4 +1,4 @@
-"""The ablation: its plan, and the flow on the sample guide, three times."""
+"""The ablation: its plan, and the flow on the sample guide."""
 
 import datetime
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Nights of past dates: which are made, what they leave alone, and what cannot be asked for."""
+"""Nights of past dates: selection, side effects and errors."""
 
 import datetime
 import json

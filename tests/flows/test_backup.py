@@ -1,4 +1,4 @@
-"""A backup of a home: it tears no run, and what it restores answers and goes on; and the systemd units."""
+"""Backup and restore of a home, and the systemd units."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A night some of whose stages work in a process beside it."""
+"""A night with a helper process."""
 
 import json
 from pathlib import Path

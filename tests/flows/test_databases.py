@@ -17,7 +17,7 @@ from storage.home.latest import read_latest
 from storage.tracking import Registry
 from tests import object_store, postgres
 from tests.flows.command import QUICK_NIGHT, guidespace
-from tests.flows.serve_process import AT, STAND_IN, ask_by_clients, serving
+from tests.flows.serve_process import AT, STAND_IN, request_by_clients, serving
 from tests.flows.up_process import Up, standing, until
 
 pytestmark = pytest.mark.timeout(900)
@@ -149,7 +149,7 @@ def test_another_home_reads_and_serves_the_model(
     with serving(home, tmp_path / "serve.log", "--model", name, **place.client) as (url, _, log):
         mover = threading.Thread(target=move, args=(url, log))
         mover.start()
-        found = ask_by_clients(url, titles, ended)
+        found = request_by_clients(url, titles, ended)
         mover.join()
     assert {status for status, _ in found} == {200}
     assert found[0][1] == "1" and found[-1][1] == "2"

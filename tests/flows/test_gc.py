@@ -1,4 +1,4 @@
-"""``guidespace gc`` on a home that a night has filled: it does what it says, and the home still works."""
+"""``guidespace gc`` on a home with a night."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""``guidespace gc`` beside other projects on the same Prefect and MLflow servers: what is theirs stays."""
+"""``guidespace gc`` on Prefect and MLflow servers that other projects use, too."""
 
 import json
 import os

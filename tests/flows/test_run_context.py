@@ -1,4 +1,4 @@
-"""What surrounds a night: what of it is written down, and where."""
+"""Setup and end of a night: records, names and thread limits."""
 
 import contextlib
 import datetime

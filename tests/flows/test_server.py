@@ -1,4 +1,4 @@
-"""Prefect's own server: where its database comes from."""
+"""The temporary Prefect server of a command and its database."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""``--set``: what can be set, and one clear line for what cannot."""
+"""``--set``: valid changes, and one-line errors for invalid ones."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What a night leaves in MLflow and on the page of its Prefect run."""
+"""Results of a night in MLflow and on the page of its Prefect run."""
 
 import contextlib
 import csv

@@ -1,4 +1,4 @@
-"""A home that an earlier commit filled, read and continued by this one."""
+"""A home of an earlier commit is read and continued."""
 
 import gzip
 import io

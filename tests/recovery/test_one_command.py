@@ -27,7 +27,7 @@ from storage.tracking import Registry
 from tests.contents import catalogue_contents, night_contents
 from tests.flows.command import ROOT, guidespace
 from tests.recovery.nights import (
-    check_nothing_is_left,
+    check_no_leftovers,
     environment,
     finished,
     interrupted_stage,
@@ -99,7 +99,7 @@ def check_recovery(home: Path, undisturbed: Undisturbed) -> None:
     made = {Path(folder).parts[1] for folder in before}
     assert {stage for stage, kind in PUBLISHED.items() if kind in made} <= kept, again
     assert night_contents(home) == undisturbed.contents
-    check_nothing_is_left(home, before)
+    check_no_leftovers(home, before)
     assert running_in_prefect(home) == []
 
 
@@ -245,13 +245,13 @@ def test_a_night_with_an_open_catalogue_and_a_night_with_ten_readers(
         assert (home / "latest.json").read_text(encoding="utf-8") == latest
         beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
         assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
-    check_readers_beside_a_night(home)
+    check_readers_during_a_night(home)
     assert catalogue_contents(home) == contents
     with duckdb.connect(str(home / CATALOGUE_FILE), read_only=True) as person:
         assert person.execute("SELECT remark FROM remarks").fetchall() == [("mine",)]
 
 
-def check_readers_beside_a_night(home: Path) -> None:
+def check_readers_during_a_night(home: Path) -> None:
     command = [sys.executable, "-m", "flows"]
     asked = [
         [*command, "similar", "Harbour News", "--home", str(home), "--json"],

@@ -1,4 +1,4 @@
-"""What is left of a URL: nothing that is secret, all that chooses a guide."""
+"""Removal of secrets from URLs."""
 
 import string
 

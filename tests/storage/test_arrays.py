@@ -1,4 +1,4 @@
-"""Ragged arrays: against lists of lists, and mapped from disk."""
+"""Ragged arrays compared with lists of lists, and mapped from disk."""
 
 from pathlib import Path
 

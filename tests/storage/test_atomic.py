@@ -1,4 +1,4 @@
-"""Files, folders and databases are replaced as a whole: on a full disk, after a kill, beside readers."""
+"""Atomic replacement of files, folders and databases: full disk, kill, concurrent readers."""
 
 import os
 import resource

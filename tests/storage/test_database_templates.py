@@ -1,4 +1,4 @@
-"""Empty databases in the environment: made once, and done without where it cannot be written."""
+"""Templates of empty databases in the Python environment, which may be read-only."""
 
 import sqlite3
 import subprocess

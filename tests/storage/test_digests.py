@@ -1,4 +1,4 @@
-"""A digest of what a file holds, read once while nothing about it changes."""
+"""Digests of files, which are computed again only if a file has changed."""
 
 import hashlib
 import os

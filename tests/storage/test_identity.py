@@ -1,4 +1,4 @@
-"""Which home this is: an id that a move keeps and a copy does not share."""
+"""The id of a home, which a moved home keeps and a copy does not."""
 
 import json
 import shutil

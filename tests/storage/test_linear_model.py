@@ -1,4 +1,4 @@
-"""A linear model on disk: what was written is read, whole or not at all."""
+"""Linear models round-trip, and are written completely or not at all."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Model files: what is packed is unpacked, and nothing else."""
+"""Model files round-trip, and other content is rejected."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The newest of each kind stay; what an unchanged night used again is new."""
+"""Removal of old artifacts; artifacts that were used again count as new."""
 
 import os
 

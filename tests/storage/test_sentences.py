@@ -1,4 +1,4 @@
-"""Vectors kept across nights: what is kept, what is dropped, and what a reader sees meanwhile."""
+"""The store of sentence vectors: adding, merging, removing, concurrent readers."""
 
 from pathlib import Path
 

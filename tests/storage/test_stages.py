@@ -1,5 +1,4 @@
-"""A stage runs again when its inputs, settings, code or libraries change, or its folder is damaged; and only
-then."""
+"""A stage runs again only if inputs, settings, code or packages change, or its folder is damaged."""
 
 import ast
 import inspect

@@ -1,5 +1,4 @@
-"""MLFLOW_TRACKING_URI that names a database: artifacts in the home, and a password in it for nobody's
-eyes."""
+"""MLFLOW_TRACKING_URI with a database: artifacts in the home, and passwords in no file."""
 
 import contextlib
 import os

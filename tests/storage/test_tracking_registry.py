@@ -1,4 +1,4 @@
-"""The registry against a real MLflow on SQLite: versions, champion, homes that move."""
+"""The registry with MLflow on SQLite: versions, champion, moved homes."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Old models and runs go from a real MLflow; what serves, and what a rollback leads to, stays."""
+"""Removal of old models and runs from MLflow; the champion and versions for a rollback remain."""
 
 import shutil
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Runs against a real MLflow on SQLite, and what becomes of scores and settings there."""
+"""Runs with MLflow on SQLite: scores, settings, tags."""
 
 import re
 import subprocess

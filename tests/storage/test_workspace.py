@@ -1,4 +1,4 @@
-"""The home: published whole or not at all, damage noticed."""
+"""The home: artifacts are published completely or not at all, and damage is detected."""
 
 import datetime
 import json

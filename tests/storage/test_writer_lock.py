@@ -1,4 +1,4 @@
-"""One writer a home: others are waits who holds it, wait or are refused; a killed one holds nothing."""
+"""A home has one writer; other writers wait or are refused, and a killed writer holds no lock."""
 
 import contextlib
 import os

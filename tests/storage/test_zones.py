@@ -1,4 +1,4 @@
-"""The time zone of a home: where it comes from, and that it stays."""
+"""The time zone of a home."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Pools of processes and what is left of them."""
+"""Pools of processes, and processes that are lost."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Torch's threads sleep while they wait: OpenMP is told before torch is loaded."""
+"""Threads of torch wait passively, because OMP_WAIT_POLICY is set before torch is loaded."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The command as a user types it, on one home that a smoke run of the sample guide filled."""
+"""Commands on a home with a smoke run of the sample guide."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The command ``correct`` as a user types it, and what other commands say then."""
+"""The command ``correct``, and its effect on other commands."""
 
 import json
 

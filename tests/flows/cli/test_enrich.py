@@ -1,4 +1,4 @@
-"""The command ``enrich`` as a user types it, on the home that a smoke run of the sample guide filled."""
+"""The command ``enrich`` on a home with a smoke run of the sample guide."""
 
 import gzip
 import re

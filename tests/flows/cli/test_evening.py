@@ -1,4 +1,4 @@
-"""Which hours an evening is, and its programmes as JSON."""
+"""Hours of an evening, and its programmes as JSON."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""The exit code of each way in which reading feeds can end: README.md and docs/json.md name them."""
+"""Exit codes when feeds are read; README.md and docs/json.md list them."""
 
 import errno
 import http.server

@@ -1,4 +1,4 @@
-"""Likes and lists as a viewer types them, on the home that a smoke run of the sample guide filled."""
+"""Commands for likes and lists on a home with a smoke run of the sample guide."""
 
 import datetime
 import json

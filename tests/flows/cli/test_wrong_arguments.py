@@ -1,4 +1,4 @@
-"""What the command says to arguments that cannot be: one line that names them, exit code 2, nothing begun."""
+"""Invalid arguments: one line that names them, exit code 2, and no side effect."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""``guidespace serve``: what it answers, refuses and counts, and that it reloads without losing a request."""
+"""``guidespace serve``: answers, errors, metrics, and reloads without lost requests."""
 
 import datetime
 import json

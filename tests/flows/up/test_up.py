@@ -1,4 +1,4 @@
-"""``guidespace up``: real servers, a night, and what kills leave behind."""
+"""``guidespace up``: real servers, a night, and the clean-up after kills."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a person corrected, in the catalogue and beside it."""
+"""Manual corrections in the catalogue and in corrections.json."""
 
 import datetime
 from pathlib import Path

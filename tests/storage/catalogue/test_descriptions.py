@@ -1,4 +1,4 @@
-"""Descriptions of the Guide: whose they are, which, and in what order."""
+"""Descriptions of the Guide: selection and order."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Season, episode and part as columns: at ingest, of programmes stored before, in snapshots, tonight."""
+"""Columns season, episode and part: at ingest, after an upgrade, in snapshots and in `tonight`."""
 
 import datetime
 from pathlib import Path

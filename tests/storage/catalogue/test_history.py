@@ -1,5 +1,4 @@
-"""Grabs replace each other and nothing is forgotten: small schedules that a person can follow, and any order
-of reading them."""
+"""Grabs replace each other, and the history remains, in any order of reading."""
 
 import itertools
 from pathlib import Path

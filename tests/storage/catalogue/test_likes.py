@@ -1,4 +1,4 @@
-"""Likes at rest: idempotent, only hashes, and nothing left of a viewer who is forgotten."""
+"""Stored likes: idempotent, with hashes instead of names, and deleted by `forget`."""
 
 import datetime
 import hashlib

@@ -1,4 +1,4 @@
-"""Migrations and views of the catalogue, and what a killed process leaves."""
+"""Migrations and views of the catalogue, also after a kill."""
 
 import gzip
 import subprocess

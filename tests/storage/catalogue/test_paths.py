@@ -1,4 +1,4 @@
-"""A home whose path reads as a pattern, beside another home that matches it."""
+"""A home whose path contains characters of glob patterns."""
 
 import re
 from pathlib import Path

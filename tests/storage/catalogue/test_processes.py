@@ -1,4 +1,4 @@
-"""The catalogue beside other processes: its lock, what a killed one left, status files."""
+"""The catalogue and other processes: its lock, temporary files of killed processes, status files."""
 
 import json
 import subprocess

@@ -1,5 +1,4 @@
-"""The queries of docs/catalogue.md, on a catalogue in which each has a known answer; and every column that it
-names."""
+"""The queries of docs/catalogue.md, and all columns that the page names."""
 
 import datetime
 import re

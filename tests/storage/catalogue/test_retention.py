@@ -1,4 +1,4 @@
-"""Wordings replaced long ago can be forgotten: what is current stays, an earlier day is refused."""
+"""Programmes that were replaced long ago can be deleted; snapshots of earlier days are then refused."""
 
 from pathlib import Path
 

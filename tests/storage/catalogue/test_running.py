@@ -1,4 +1,4 @@
-"""A programme that is running when a newer grab begins: replaced if it was rescheduled, else not lost."""
+"""A programme that is on air when a newer grab begins is replaced only if it was rescheduled."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a Guide snapshot says of titles, against a small guide that a person can count."""
+"""Properties of titles in a snapshot of a small guide."""
 
 import datetime
 from collections.abc import Iterator

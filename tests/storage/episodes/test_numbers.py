@@ -1,4 +1,4 @@
-"""Episode numbers in all the ways that guides write them, and what only looks like one."""
+"""Episode numbers as guides write them, and texts that only resemble them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A collection of tables under one cache beside a resident table for each, and beside nn.EmbeddingBag."""
+"""A collection of tables under one cache, compared with separate tables and with nn.EmbeddingBag."""
 
 from pathlib import Path
 

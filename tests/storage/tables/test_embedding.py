@@ -1,4 +1,4 @@
-"""OffloadedEmbedding beside nn.Embedding with torch's own optimizers."""
+"""OffloadedEmbedding compared with nn.Embedding and the optimizers of torch."""
 
 import copy
 import weakref

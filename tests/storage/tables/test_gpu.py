@@ -1,5 +1,4 @@
-"""The same laws on a GPU: streams and events instead of threads; and, without one, what can be known of that
-path."""
+"""Offloaded tables on a GPU, and tests of this code path that need no GPU."""
 
 import importlib.util
 from functools import partial

@@ -1,4 +1,4 @@
-"""A model in a file: rows and their state piece by piece, beside its other parameters and buffers."""
+"""A model in a file: rows with their state in pieces, and all other parameters and buffers."""
 
 from pathlib import Path
 

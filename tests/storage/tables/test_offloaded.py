@@ -1,5 +1,4 @@
-"""An offloaded table is the resident one, bit for bit, whatever moves when; a table that reads too early is
-not."""
+"""An offloaded table equals the resident table, bit for bit, for any timing of transfers."""
 
 import random
 import threading

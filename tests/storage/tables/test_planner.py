@@ -1,4 +1,4 @@
-"""The directory of the cache: who has a slot, who leaves, and what a move waits for."""
+"""The planner of the cache: slots, eviction, and the steps for which transfers wait."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""The plain table: what is gathered is a copy, what is written back is there, and a checkpoint holds it
-all."""
+"""The resident table: gather, write_back and checkpoints."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""Stochastic rounding: right on average, exact where nothing is to be rounded, the same for the same row and
-step."""
+"""Stochastic rounding: unbiased, exact for representable values, and reproducible."""
 
 import pytest
 import torch

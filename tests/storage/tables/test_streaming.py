@@ -1,4 +1,4 @@
-"""A file written piece by piece is the file that safetensors writes, and a whole one or none."""
+"""A safetensors file that is written in pieces, completely or not at all."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Effects on answers a child can check: a block that helps, one that hurts, one that changes nothing."""
+"""Effects of blocks that help, hurt or change nothing."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""N-gram rows against a dense ridge regression, and what they make of words never seen."""
+"""N-gram rows compared with a dense ridge regression, and vectors of unseen words."""
 
 import numpy as np
 import pytest

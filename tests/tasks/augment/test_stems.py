@@ -1,4 +1,4 @@
-"""Stems: what the encoder is shown, its loss by hand, and that it puts words of one stem together."""
+"""Vectors of unseen words by stems: batches, loss and neighbours."""
 
 from typing import get_args
 

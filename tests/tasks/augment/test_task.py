@@ -1,5 +1,4 @@
-"""The augment stage by its task: what training learnt is what the TitleEncoder gives, whatever the encoder's
-options."""
+"""The stage augment: the TitleEncoder computes the vectors of the training."""
 
 import dataclasses
 import json

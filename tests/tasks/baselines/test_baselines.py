@@ -1,4 +1,4 @@
-"""What each baseline must do, and what every one of the family must."""
+"""Each baseline, and the contract of all baselines."""
 
 import dataclasses
 from collections.abc import Sequence

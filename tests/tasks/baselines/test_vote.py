@@ -1,4 +1,4 @@
-"""The vote on worlds small enough to count by hand."""
+"""The vote on small examples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""DBSCAN against scikit-learn's, and where the original leaves a choice."""
+"""DBSCAN compared with scikit-learn, and cases that the original leaves open."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A cluster keeps its number and colour from run to run, and newcomers take none that is taken."""
+"""Clusters keep their numbers and colours from run to run."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What clusters are called, on a guide small enough to name by hand."""
+"""Names of clusters on a small guide."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The adjusted Rand index, and what several seeds make of it."""
+"""The adjusted Rand index, and agreement of several seeds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The stage on a home made by hand: what it publishes, and that a second run repeats nothing."""
+"""The stage cluster: published files and repeated runs."""
 
 import json
 from pathlib import Path

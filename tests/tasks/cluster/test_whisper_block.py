@@ -1,4 +1,4 @@
-"""The compiled block gives the integers of the rule in plain Python."""
+"""The compiled block equals the rule in Python."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A vector a title, by the task itself."""
+"""The stage embed."""
 
 import dataclasses
 from pathlib import Path

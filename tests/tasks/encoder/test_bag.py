@@ -1,4 +1,4 @@
-"""The bag encoder against a plain loop over titles; its backward pass against finite differences."""
+"""The bag encoder compared with a loop over titles, and its gradient with finite differences."""
 
 import numpy as np
 import pytest

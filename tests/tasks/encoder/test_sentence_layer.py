@@ -1,4 +1,4 @@
-"""The layer on sentence vectors beside the bag, against the formula title by title."""
+"""The layer on sentence vectors compared with its formula."""
 
 from dataclasses import replace
 

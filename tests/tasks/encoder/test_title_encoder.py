@@ -1,5 +1,4 @@
-"""Any title to a vector: trained rows stay, unseen words land near their family, and the folder gives the
-same bits."""
+"""The TitleEncoder: trained rows, unseen words, saving and loading."""
 
 from dataclasses import replace
 from pathlib import Path

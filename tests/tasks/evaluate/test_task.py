@@ -1,4 +1,4 @@
-"""The stage on the toy world: rivals read the sentence vectors of the Corpus, and are left out without."""
+"""The stage evaluate on the toy world, with and without sentence vectors."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Shares, distances and scores of titles with words never seen, counted by hand."""
+"""Shares, distances and scores of titles with unseen words, compared with values computed by hand."""
 
 import numpy as np
 import pytest

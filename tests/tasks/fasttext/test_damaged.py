@@ -1,5 +1,4 @@
-"""Damaged and hostile files: refused with the byte and the reason, or (where nothing can be told) read
-without harm; never a huge allocation."""
+"""Damaged files are refused with position and reason, or read without harm and without huge allocations."""
 
 import resource
 import struct

@@ -1,4 +1,4 @@
-"""The scan of a dictionary as a whole, against words and counts that are known; words found by their hash."""
+"""The scan of a dictionary, and the search for words by hash."""
 
 from pathlib import Path
 

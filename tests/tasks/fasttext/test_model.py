@@ -1,5 +1,4 @@
-"""Equal to the fasttext package to the bit: words, n-grams, words never seen, sentences; models of every
-kind."""
+"""All kinds of models equal the fasttext package, bit for bit."""
 
 import struct
 from pathlib import Path

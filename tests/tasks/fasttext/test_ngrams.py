@@ -1,4 +1,4 @@
-"""FastText's hash and its n-grams, against the values that fastText itself gives."""
+"""Hashes and n-grams compared with values of fastText."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Vectors out and in again to the bit; gensim reads what is written and writes what is read."""
+"""Text formats of vectors round-trip, and gensim reads them."""
 
 from pathlib import Path
 from typing import get_args

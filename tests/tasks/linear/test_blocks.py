@@ -1,4 +1,4 @@
-"""Samples on disk: every block is what was given, or an error says what is wrong."""
+"""Samples on disk: round trip and errors."""
 
 import json
 from collections.abc import Iterator

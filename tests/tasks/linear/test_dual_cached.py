@@ -1,4 +1,4 @@
-"""The dual cached SVM: the optimum of liblinear whatever memory holds, and two threads that end together."""
+"""The dual cached SVM: the optimum of liblinear for any cache, and the end of both threads."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Names to rows, and samples of named features to sparse rows."""
+"""Rows of names, and sparse rows of samples with named features."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The online SVM: one pass is PA-II, many are LinearSVC; it grows, and follows drift."""
+"""The online SVM: PA-II with one pass, LinearSVC with many, new features and drift."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Workers write into a ring of shared blocks: nothing is lost, mixed up or overwritten."""
+"""Workers write batches to a ring of shared blocks."""
 
 import threading
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Batches: the same for any number of workers, and cheap to send to one."""
+"""Batches do not depend on the number of workers, and workers receive little data."""
 
 import pickle
 from pathlib import Path

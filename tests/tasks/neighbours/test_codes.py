@@ -1,4 +1,4 @@
-"""Nearest by codes of one byte: what the product of all pairs finds, whatever the vectors."""
+"""Search by codes of one byte finds the exact neighbours."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The approximate search beside the exact one, and which is taken when."""
+"""The approximate search compared with the exact one, and the choice between them."""
 
 import logging
 import sys

@@ -1,5 +1,4 @@
-"""What held-out sets are for: nothing of a held-out title, and nothing of a category, is in what training
-reads.
+"""Training data contain nothing of held-out titles and of categories.
 
 Each law is checked on guides drawn at random, with shows in many raw forms, words of their own in every title
 and airings on both sides of the next period; the slow ones on a real guide.

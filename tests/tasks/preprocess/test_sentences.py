@@ -1,4 +1,4 @@
-"""Sentence vectors of a Corpus: of each title, of the descriptions that count; only new texts are encoded."""
+"""Sentence vectors of titles and descriptions in a Corpus; only new texts are encoded."""
 
 import json
 from collections.abc import Sequence

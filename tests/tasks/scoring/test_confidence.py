@@ -1,4 +1,4 @@
-"""The confidence of a vote: calibrated on some held-out titles, honest on others; what is chosen by it."""
+"""Confidences and thresholds, calibrated on held-out titles."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The five numbers, counted by hand and by scikit-learn."""
+"""Metrics compared with values computed by hand and with scikit-learn."""
 
 import numpy as np
 import pytest

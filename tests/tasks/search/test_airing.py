@@ -1,4 +1,4 @@
-"""Channels as people name them, as tokens of titles."""
+"""Names and ids of channels as tokens of titles."""
 
 import pytest
 

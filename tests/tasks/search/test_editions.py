@@ -1,4 +1,4 @@
-"""Editions of one show fold into one line; titles that only begin alike do not. Titles are of real guides."""
+"""Editions of a show are one line; other titles with the same beginning are not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Titles like this one, on the toy world: for titles of the guide and for titles no guide ever had."""
+"""Search for similar titles on the toy world, for titles inside and outside the guide."""
 
 import logging
 import re

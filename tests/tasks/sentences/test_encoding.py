@@ -1,4 +1,4 @@
-"""New texts into the store: each once, piece by piece, here or in processes of their own."""
+"""Encoding of new texts into the store, in this process or in several."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What every sentence encoder does, on the real packages where they are installed."""
+"""Contract of every installed sentence encoder."""
 
 import importlib.util
 import subprocess

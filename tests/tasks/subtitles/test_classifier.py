@@ -1,4 +1,4 @@
-"""The classifier on a toy guide: what it learns beyond the rules, its files, resuming, refusals."""
+"""The classifier of sub-titles on a toy guide: results, files, resuming, errors."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""Marks of titles: taken out and kept as tokens."""
+"""Marks of titles."""
 
 import pytest
 

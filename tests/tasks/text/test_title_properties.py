@@ -1,4 +1,4 @@
-"""What holds for any title."""
+"""Properties of all titles."""
 
 import re
 import string

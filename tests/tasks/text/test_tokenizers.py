@@ -1,5 +1,4 @@
-"""The law of tokenizers: the same tokens alone and among many, after saving too; nothing lost; their own
-output understood."""
+"""Contract of every tokenizer."""
 
 import json
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Words of many scripts, and the kinds of tokens a title has."""
+"""Words of many scripts, and the kinds of tokens."""
 
 import itertools
 import unicodedata

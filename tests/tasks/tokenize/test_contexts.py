@@ -1,4 +1,4 @@
-"""How titles air, as tokens: from their own side of the cut, and from nothing that names a category."""
+"""Tokens of the airing context, on each side of the begin of next_period."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The laws of titles on every title of a real guide: Greek and Italian ones carry the most marks."""
+"""Properties of all titles of real guides; Greek and Italian titles have the most marks."""
 
 import gzip
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page in the machine's own Chromium: time line, reasons, and choices that can be handed back."""
+"""The page in Chromium: time line, reasons and saved choices."""
 
 import json
 import re

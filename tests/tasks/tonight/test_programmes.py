@@ -1,4 +1,4 @@
-"""Coming programmes as shows: twins and repeats of the evening are one; what a viewer has seen is told."""
+"""Grouping of upcoming programmes: twin channels, repeats, and programmes that a viewer has seen."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When a run ends before its last epoch, and which epoch it keeps."""
+"""Early stopping: the last epoch and the restored epoch."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Learners that are killed: no batch is lost, no kill stops them, and they learn the same."""
+"""Killed learners: no batch is lost, training continues, and the score does not change."""
 
 import os
 import random

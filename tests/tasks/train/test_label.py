@@ -1,4 +1,4 @@
-"""Label mode against the formula written down title by title."""
+"""The objective label compared with its formula."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The memory against its reference trace, and against a loop in float64 that scans all slots for a query."""
+"""The memory compared with a reference trace and with a loop in float64."""
 
 import numpy as np
 import pytest

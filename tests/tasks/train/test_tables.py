@@ -1,4 +1,4 @@
-"""Where rows live changes nothing in what is learnt: the same bits, from every place."""
+"""All kinds of tables train the same bits."""
 
 from pathlib import Path
 

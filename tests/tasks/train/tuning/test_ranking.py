@@ -1,4 +1,4 @@
-"""The ranking of tuning runs written by hand."""
+"""The ranking of tuning runs."""
 
 from tasks.train.tuning.ranking import compare_with_preset, rank
 from tasks.train.tuning.runs import EpochMetrics, TuningRun

@@ -1,4 +1,4 @@
-"""Optimizers side by side on the toy world: same batches, same start, what is watched."""
+"""Tuning runs on the toy world: batches, initial rows and metrics."""
 
 from dataclasses import replace
 from pathlib import Path
