@@ -118,7 +118,7 @@ def test_a_triggered_run_publishes_everything(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -> None:
+def test_an_unchanged_run_uses_cached_stages(site: Site, smoke: tuple[dict[str, Any], Path]) -> None:
     first, home = smoke
     again = site.wait(site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}))
     assert again["state_name"] == "Completed", site.logs(again["id"])

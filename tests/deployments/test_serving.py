@@ -230,7 +230,7 @@ def request_for(*titles: str, **params: object) -> dict:
 
 
 @pytest.mark.slow
-def test_served_from_elsewhere(server: str) -> None:
+def test_mlflow_serves_the_model_in_another_folder(server: str) -> None:
     status, body = ask(f"{server}/invocations", request_for("Baking Tonight", "Footballers", k=3))
     assert status == 200, body
     known, unseen = json.loads(body)["predictions"]

@@ -57,7 +57,7 @@ def test_date_ranges_include_both_ends_and_no_future_date():
         ("Australia/Lord_Howe", "2025-10-05", "2025-10-04T16:30"),  # and forward
     ],
 )
-def test_a_night_is_due_at_half_past_three_by_the_clock_of_the_home(zone, date, utc):
+def test_nights_are_due_at_half_past_three_in_the_zone_of_the_home(zone, date, utc):
     moment = due_time(datetime.date.fromisoformat(date), ZoneInfo(zone))
     assert f"{moment:%F %H:%M}" == f"{date} 03:30"
     assert moment == datetime.datetime.fromisoformat(utc).replace(tzinfo=datetime.UTC)

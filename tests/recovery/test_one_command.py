@@ -199,7 +199,7 @@ def test_a_full_disk_and_the_next_night(small_disk: Path, undisturbed: Undisturb
 
 
 @pytest.mark.slow
-def test_a_night_that_cannot_draw_its_page_leaves_the_champion(
+def test_a_night_that_fails_to_draw_does_not_change_the_champion(
     tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     home = shutil.copytree(undisturbed.home, tmp_path / "home")

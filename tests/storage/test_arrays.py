@@ -23,7 +23,7 @@ def test_concatenated_rows_follow_one_another(parts: list[list[list[int]]]):
 
 
 @given(ROWS)
-def test_rows_come_back(rows: list[list[int]]):
+def test_rows_round_trip(rows: list[list[int]]):
     ragged = Ragged.from_rows(rows)
     assert lists(ragged) == rows and len(ragged) == len(rows)
     assert ragged.lengths.tolist() == [len(row) for row in rows]
@@ -31,12 +31,12 @@ def test_rows_come_back(rows: list[list[int]]):
 
 
 @given(ROWS.filter(len), st.data())
-def test_take_is_the_named_rows(rows: list[list[int]], data: st.DataObject):
+def test_take_returns_the_given_rows(rows: list[list[int]], data: st.DataObject):
     taken = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12)), dtype=np.int64)
     assert lists(Ragged.from_rows(rows).take(taken)) == [rows[row] for row in taken]
 
 
-def test_members_are_the_values_that_a_row_holds():
+def test_members_are_the_values_of_the_row():
     assert Ragged.from_rows([[2, 0], [], [1, 1]]).multi_hot(3).tolist() == [
         [True, False, True],
         [False] * 3,
@@ -45,7 +45,7 @@ def test_members_are_the_values_that_a_row_holds():
 
 
 @given(ROWS, st.data())
-def test_rows_between_two(rows: list[list[int]], data: st.DataObject):
+def test_slices_of_rows(rows: list[list[int]], data: st.DataObject):
     begin = data.draw(st.integers(0, len(rows)))
     end = data.draw(st.integers(begin, len(rows)))
     assert lists(Ragged.from_rows(rows).between(begin, end)) == rows[begin:end]

@@ -51,7 +51,7 @@ def test_a_text_without_a_vector_is_an_error(tmp_path: Path):
         store.take(text_keys(["a", "zz"]))
 
 
-def test_keys_are_of_the_text_alone():
+def test_keys_depend_only_on_the_text():
     assert text_keys(["a", "b", "a"]).tolist()[0::2] == [text_keys(["a"])[0]] * 2
     assert len(set(text_keys(map(str, range(10_000))).tolist())) == 10_000
     assert text_keys(["broken \ud800 surrogate"]).shape == (1,) and text_keys([]).dtype == np.uint64

@@ -208,7 +208,7 @@ def test_a_damaged_result_is_not_used_until_it_is_published_again(tmp_path: Path
     assert publish(tmp_path, "mended") == found(results, tmp_path) != made
 
 
-def test_two_homes_never_share_a_result(tmp_path: Path, results: ResultStore):
+def test_homes_do_not_share_results(tmp_path: Path, results: ResultStore):
     made = [publish(tmp_path / name, content=name) for name in "ab"]
     assert made[0].path == made[1].path
     assert [found(results, tmp_path / name) for name in "abab"] == [*made, *made]

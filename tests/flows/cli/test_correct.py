@@ -105,7 +105,7 @@ def test_errors_are_one_line(command, arguments, problem):
     assert code == 2 and not said and len(error.splitlines()) == 1 and problem in error, error
 
 
-def test_a_home_without_a_model_and_one_that_is_being_written(home, command, tmp_path, capsys):
+def test_homes_without_a_model_or_with_a_writer_are_refused(home, command, tmp_path, capsys):
     Workspace(tmp_path / "empty")
     assert main(["correct", TITLE, "news", "--home", str(tmp_path / "empty")]) == 2
     assert "has no champion model yet" in capsys.readouterr().err

@@ -72,7 +72,7 @@ def test_queries_of_the_page(catalogue: Catalogue, number: int) -> None:
     ]
 
 
-def test_the_page_names_every_table_and_column(catalogue: Catalogue) -> None:
+def test_all_tables_and_columns_are_documented(catalogue: Catalogue) -> None:
     page = PAGE.read_text(encoding="utf-8")
     described = dict(re.findall(r"^\| `(\w+)` \|[^|]*\| (.*) \|$", page, re.MULTILINE))
     for (table,) in catalogue.connection.execute(

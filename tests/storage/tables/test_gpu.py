@@ -43,7 +43,7 @@ class Stale(Offloaded):
 @pytest.mark.gpu
 @pytest.mark.parametrize("transfer", TRANSFERS)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_it_is_the_resident_table_bit_for_bit_on_a_gpu(world, optimizer: Optimizer, transfer: str):
+def test_it_equals_the_resident_table_bit_for_bit_on_a_gpu(world, optimizer: Optimizer, transfer: str):
     needs(transfer)
     batches = world.schedule(80, seed=7)
     expected = world.offloaded(optimizer, 60, device="cuda")  # the whole table cached: nothing moves

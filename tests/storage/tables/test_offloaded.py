@@ -43,7 +43,7 @@ class Stale(Offloaded):
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_it_is_the_resident_table_bit_for_bit(world, optimizer: Optimizer):
+def test_it_equals_the_resident_table_bit_for_bit(world, optimizer: Optimizer):
     expected = world.resident(optimizer)
     batches = world.schedule(90, seed=7)
     world.drive(expected, optimizer, batches)
@@ -93,7 +93,7 @@ def test_the_stale_control_differs(world, optimizer: Optimizer):
     assert not torch.equal(world.tensors(table)["rows"], world.tensors(expected)["rows"])
 
 
-def test_rows_are_brought_while_a_step_runs(world):
+def test_rows_are_prefetched_while_a_step_runs(world):
     """With one batch ahead and nothing shared, the second batch is in its slots before the first step is
     written back."""
     table, moved = world.offloaded(SGD(), 50, kind=Delayed, lookahead=1), []
@@ -110,7 +110,7 @@ def test_rows_are_brought_while_a_step_runs(world):
     batches.close()
 
 
-def test_outside_an_epoch_rows_are_read_and_written_where_they_are(world):
+def test_outside_an_epoch_rows_are_accessed_directly(world):
     optimizer = Adagrad()
     expected, table = world.resident(optimizer), world.offloaded(optimizer, 12)
     world.drive(table, optimizer, batches := world.schedule(20, seed=3))

@@ -17,7 +17,7 @@ from storage.tables.streaming import (
 )
 
 
-def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
+def test_the_file_equals_that_of_safetensors(tmp_path: Path):
     tensors = {
         "rows": torch.randn(70, 3),
         "state.sum": torch.randn(70, 1),

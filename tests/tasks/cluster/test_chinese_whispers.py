@@ -57,7 +57,7 @@ def test_bipartite_k33_does_not_oscillate(seed: int, copies: int):
     assert settled and passes < 15
 
 
-def test_the_end_is_a_fixed_point():
+def test_the_result_is_a_fixed_point():
     """Nobody has a louder class among the neighbours than their own: computed here the slow way."""
     graph, _ = planted(300, 6, 0.3, 0.03, seed=3)
     labels, _, settled = whisper(graph, "top", 50, np.random.default_rng(1))

@@ -79,7 +79,7 @@ def test_no_fragment_is_in_a_name(stem: str, forms: list[str]):
     assert found[0] == "Music", stem
 
 
-def test_one_show_under_many_numbers_is_no_phrase():
+def test_numbered_episodes_of_a_show_form_no_phrase():
     titles = [f"Late Lantern {number}" for number in range(6)]
     about = NamingInputs(
         titles=titles + OTHERS,

@@ -30,7 +30,7 @@ def test_noise_counts_as_clusters_of_one(pairs: list[tuple[int, int]]):
     assert adjusted_rand(*np.array(pairs).T) == pytest.approx(adjusted_rand_score(left, right))
 
 
-def test_the_typical_partition_is_the_one_between():
+def test_the_typical_partition_has_the_highest_mean_agreement():
     stability = compare(
         [partition(0, 0, 0, 1, 1, 1), partition(0, 0, 0, 1, 1, -1), partition(0, 0, -1, 1, 1, -1)]
     )

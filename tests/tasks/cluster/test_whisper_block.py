@@ -56,7 +56,7 @@ def by_both(call):
     st.sampled_from(["top", "lin", "log"]),
     st.booleans(),
 )
-def test_whispers_are_the_same(seed: int, nodes: int, density: float, weighting, equal: bool):
+def test_the_compiled_loop_equals_python(seed: int, nodes: int, density: float, weighting, equal: bool):
     rng = np.random.default_rng(seed)
     sources, targets = np.nonzero(np.triu(rng.random((nodes, nodes)) < density, 1))
     weights = np.ones(len(sources)) if equal else rng.random(len(sources)) + 1e-3  # equal weights: many ties

@@ -57,7 +57,7 @@ def test_any_titles(titles: list[list[int]]):
     torch.testing.assert_close(norms[~empty], torch.ones(int((~empty).sum())), atol=1e-6, rtol=0)
 
 
-def test_a_title_does_not_depend_on_its_batch():
+def test_vectors_do_not_depend_on_the_batch():
     whole = encode(Bag(), TITLES)
     order = [4, 0, 5, 2, 3, 1]
     torch.testing.assert_close(encode(Bag(), [TITLES[place] for place in order]), whole[order])

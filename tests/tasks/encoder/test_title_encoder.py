@@ -42,7 +42,7 @@ def test_known_words_keep_their_rows(learnt: Learnt, encoder: TitleEncoder):
     }
 
 
-def test_a_title_of_the_guide_has_the_vector_that_training_gave_it(learnt: Learnt, encoder: TitleEncoder):
+def test_a_title_of_the_guide_has_its_trained_vector(learnt: Learnt, encoder: TitleEncoder):
     home, _, _, corpus_artifact, checkpoint, _ = learnt
     corpus = open_corpus(home / corpus_artifact.path)
     trained = load_file(home / checkpoint.path / "checkpoint.safetensors")

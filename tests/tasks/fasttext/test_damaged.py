@@ -74,7 +74,7 @@ def attempt(body: bytes, place: Path) -> FastText | FastTextError:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cut_anywhere(trained: dict[str, Path], tmp_path: Path, kind: str):
+def test_truncation_at_any_byte(trained: dict[str, Path], tmp_path: Path, kind: str):
     body, parts = trained[kind].read_bytes(), sections(trained[kind])
     cuts = {
         0,

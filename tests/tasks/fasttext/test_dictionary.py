@@ -46,7 +46,7 @@ def test_words_and_counts(tmp_path: Path, kind: str):
     assert dictionary.ids([word + b"?" for word in words[:1000]]).tolist() == [-1] * 1000
 
 
-def test_of_doubles_the_last_is_found(tmp_path: Path):
+def test_the_last_of_duplicate_words_is_used(tmp_path: Path):
     words = [b"goal", b"murder", b"goal", *(str(number).encode() for number in range(100)), b"goal"]
     write_bin(
         tmp_path / "model.bin",

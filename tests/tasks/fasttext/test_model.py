@@ -84,7 +84,7 @@ def test_version_11(fasttext: Any, trained: dict[str, Path], tmp_path: Path, kin
 
 
 @pytest.mark.parametrize("kind", ["skipgram", "cbow", "without_ngrams"])
-def test_files_from_before_there_were_versions(trained: dict[str, Path], tmp_path: Path, kind: str):
+def test_files_without_a_version(trained: dict[str, Path], tmp_path: Path, kind: str):
     """Magic, version, the number of pruned n-grams and both flags left out: the same vectors, but </s> has
     n-grams."""
     body, model = trained[kind].read_bytes(), FastText.open(trained[kind])
@@ -161,7 +161,7 @@ def test_real_files(fasttext: Any, real: Path):
 
 
 @pytest.mark.parametrize("name", ["lee_fasttext", "crime-and-punishment"])
-def test_text_twins(real: Path, name: str):
+def test_binary_and_text_models_have_equal_vectors(real: Path, name: str):
     """The .vec beside a model holds the same vectors, rounded to five digits; lee_fasttext.bin has no magic
     number."""
     ours = FastText.open(real / f"{name}.bin")

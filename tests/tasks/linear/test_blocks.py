@@ -95,7 +95,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").exists()
 
 
-def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [some_rows(100)], FEATURES, 500)
     whole = blocks.file.read_bytes()
     blocks.file.write_bytes(whole[:-8])

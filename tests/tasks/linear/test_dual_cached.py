@@ -198,7 +198,7 @@ def test_an_error_of_the_reader_is_raised(blocks: SampleBlocks) -> None:
     assert not readers()
 
 
-def test_a_file_cut_short_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_truncated_while_it_is_read(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [(ROWS, LABELS)], FEATURES, BLOCK_BYTES)
     model = DualCachedSVM()
     steps = model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=1e-9)

@@ -84,7 +84,7 @@ def eager(solver: Solver, rows: csr_matrix, labels: Ragged, width: int, calls: i
 
 @every_solver
 @every_width
-def test_lazy_is_eager(solver: Solver, labels: int) -> None:
+def test_lazy_updates_equal_eager_updates(solver: Solver, labels: int) -> None:
     """With samples of more than one block and a second call; rare features wait for most of the steps."""
     rows, held = world(BLOCK + 200, labels)
     ours = SparseLogistic(FEATURES, labels, alpha=ALPHA, solver=solver)

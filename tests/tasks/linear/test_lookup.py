@@ -6,7 +6,7 @@ import pytest
 from tasks.linear.lookup import Lookup
 
 
-def test_names_get_rows_in_the_order_in_which_they_come() -> None:
+def test_names_get_rows_in_order_of_first_appearance() -> None:
     lookup = Lookup(["news"])
     assert lookup.rows_of(["film", "news", "film", "quiz"]) == [1, 0, 1, 2]
     assert len(lookup) == 3 and list(lookup) == ["news", "film", "quiz"]
@@ -28,7 +28,7 @@ def test_transform_ignores_unknown_names() -> None:
     assert lookup.transform([]).shape == (0, 2) and lookup.fit_transform([]).shape == (0, 2)
 
 
-def test_a_name_twice_or_no_text_is_refused() -> None:
+def test_duplicate_names_and_other_types_are_refused() -> None:
     with pytest.raises(ValueError, match="'a' is named twice"):
         Lookup(["a", "b", "a"])
     with pytest.raises(TypeError, match="must be str, got 7"):

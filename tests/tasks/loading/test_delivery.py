@@ -53,7 +53,7 @@ def test_tensors_round_trip_through_a_block():
     assert same(mine, batch) and not read(slots, block).numbers.any()
 
 
-def test_in_this_process():
+def test_delivery_without_workers():
     assert all(
         same(made, Numbers()[item])
         for item, made in enumerate(Delivery(Numbers(), workers=0).deliver(range(5)))
@@ -97,7 +97,7 @@ def test_on_one_core_batches_are_created_on_request(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_workers_and_their_ring(monkeypatch: pytest.MonkeyPatch):
+def test_delivery_by_workers(monkeypatch: pytest.MonkeyPatch):
     """More batches than blocks, all kept, fetched by a thread; a batch larger than a block; an epoch given
     up; the same workers again."""
     fetched_by: set[str] = set()

@@ -61,7 +61,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
     np.testing.assert_array_equal(whole.encoder.vectors(STRINGS), resumed.encoder.vectors(STRINGS))
 
 
-def test_one_seed_one_result_and_another_another():
+def test_the_seed_determines_the_result():
     def trained(seed: int) -> np.ndarray:
         run = training(replace(SETTINGS, seed=seed, epochs=1))
         list(run.run())

@@ -74,7 +74,7 @@ def test_no_neighbours_no_precision():
     assert judged.precision_at_k is None and measure(judged)["precision_at_k"] is None
 
 
-def test_everything_right_all_equal():
+def test_all_predictions_correct_all_equal():
     judged = judge(
         predictions([[1, 2, 3]] * 5, [[1, 0, 0]] * 5, [[0, 1]] * 5), Ragged.from_rows([[0]] * 5), TRAINING
     )

@@ -68,7 +68,7 @@ def test_a_title_that_the_guide_lacks_is_compared_with_titles_alone(search: Titl
     )
 
 
-def test_of_a_show_with_several_titles_the_most_aired_counts(folder: Path, search: TitleSearch):
+def test_the_most_aired_title_of_a_show_is_listed(folder: Path, search: TitleSearch):
     table = pq.read_table(folder / "titles.parquet")
     airings = table["airings"].to_numpy().copy()
     airings[5] = 1000
@@ -119,7 +119,7 @@ def test_a_description_determines_the_category_of_an_ambiguous_title(search: Tit
         assert sum(CATEGORY[near.title] == category for near in found) >= 4
 
 
-def test_many_at_once_are_each_alone(search: TitleSearch):
+def test_many_at_once_equal_single_ones(search: TitleSearch):
     asked = [Query(title) for title, _ in titles()[::40]]
     asked += [Query("Mercury kitchenette"), Query("Mercury", description="cooks dinner", hour=3)]
     for query, own in zip(asked, search.similar_many(asked, 3), strict=True):

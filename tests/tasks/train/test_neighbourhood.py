@@ -61,7 +61,7 @@ def test_the_loss_equals_a_loop(margin: float):
     assert found.item() == pytest.approx(naive(margin, vectors.numpy(), PLAN.rows), abs=1e-6)
 
 
-def test_nothing_violated_is_no_gradient():
+def test_satisfied_margins_have_no_gradient():
     rows = np.array([0, 3, 7, 4, 3, 7])
     vectors = torch.eye(3)[[0, 1, 2, 0, 1, 2]].requires_grad_()
     loss = Neighbourhood(margin=0.9).loss(vectors, targets(NeighbourhoodPlan(rows)))
@@ -69,7 +69,7 @@ def test_nothing_violated_is_no_gradient():
     assert loss == 0 and not grad.any()
 
 
-def test_titles_of_the_same_class_neither_pull_nor_push():
+def test_other_titles_of_the_class_have_no_influence():
     """Title 4 has title 0's category alone; where it is, is nothing to the pair (0, 6)."""
     known, vectors = targets(NeighbourhoodPlan(np.array([0, 4, 6, 1]))), unit_vectors(4).float()
     vectors.requires_grad_()
@@ -86,7 +86,7 @@ def test_titles_of_the_same_class_neither_pull_nor_push():
     groups=st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(sorted), min_size=2, max_size=20),
     seed=st.integers(0, 99),
 )
-def test_a_companion_shares_a_group_and_is_another_where_there_is_one(groups: list[list[int]], seed: int):
+def test_a_companion_shares_a_group_and_differs_if_possible(groups: list[list[int]], seed: int):
     rows = np.random.default_rng(seed).permutation(len(groups))[: len(groups) // 2 + 1]
     found = draw_companion(Ragged.from_rows(groups), rows, np.random.default_rng(seed))
     assert set(found.tolist()) <= set(rows.tolist())
@@ -141,7 +141,7 @@ def test_topics_are_of_the_same_class_and_topic(toy_corpus: Path):
     assert others > len(corpus.training) / 2
 
 
-def test_topics_are_shown_by_their_words(toy_corpus: Path):
+def test_topics_are_described_by_their_words(toy_corpus: Path):
     positives, corpus = Topics(topics=6), open_corpus(toy_corpus)
     buffers = positives.buffers(corpus)
     topics = positives.details(toy_corpus, buffers)["topics"]

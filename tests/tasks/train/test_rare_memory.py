@@ -48,7 +48,7 @@ def test_the_value_of_a_title_is_its_rarest_label():
     assert offsets.tolist() == [0, 1, 1, 2, 2] and others.tolist() == [3, 3]
 
 
-def test_it_is_the_formula():
+def test_results_equal_the_formula():
     own, first, second = parameters(OBJECTIVE, 6), unit(12, 6), unit(12, 6, seed=1).requires_grad_()
     alone = Label().loss(first, targets(np.arange(12)), own)
     assert OBJECTIVE.loss(first, targets(np.arange(12)), own) == alone  # the memory was empty

@@ -65,7 +65,7 @@ def test_a_members_score_is_that_of_its_state(toy_corpus: Path, whole: Path) -> 
     assert {file.name for file in whole.glob("*.safetensors")} == files  # and no other is left
 
 
-def test_rules_that_diverge_are_set_back(toy_corpus: Path, tmp_path: Path) -> None:
+def test_members_with_diverging_optimizers_are_restored(toy_corpus: Path, tmp_path: Path) -> None:
     space = space_of(toy_corpus, rates=(1e36, 1e37), optimizers=("sgd",), budget=2)
     searched(space, tmp_path)
     start = Training(toy_corpus, replace(SETTINGS, dim=8)).table.rows
