@@ -1,4 +1,4 @@
-"""Exit codes when feeds are read; README.md and docs/json.md list them."""
+"""Exit codes when feeds are read; docs/json.md lists them."""
 
 import errno
 import http.server
