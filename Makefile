@@ -19,7 +19,7 @@ run: $(READY)
 test: $(DEVELOPER)
 	.venv/bin/python -m pytest -q -n 3 --dist loadfile
 
-# A test that fails beside others, for example because a server was too slow, runs a second time, alone.
+# A test may fail because a server is slow while other tests run, so failed tests are repeated one by one.
 ALONE = echo "Repeating the failed tests one by one:" && .venv/bin/python -m pytest -m slow -v \
 	--last-failed --last-failed-no-failures none
 

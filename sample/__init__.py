@@ -1,1 +1,1 @@
-"""The bundled sample guide and the script that makes it from hand-written lists."""
+"""The bundled sample guide, and the script that generates it from hand-written lists."""

@@ -1,6 +1,6 @@
-"""The hand-written lists of this folder: what there is to show, and how each channel fills its day.
+"""Reads the hand-written lists of this folder: titles, descriptions, kinds, channels and parts of the day.
 
-Every list is a tab-separated file with a header line and no quoting, so that a title is written as it is.
+Every list is a tab-separated file with a header line and without quoting.
 """
 
 import csv
@@ -21,7 +21,7 @@ class Kind(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A programme that may be shown; a placeholder is of the kind ``placeholder``."""
+    """Title that may be shown; a placeholder has the kind ``placeholder``."""
 
     title: str
     language: str
@@ -29,27 +29,27 @@ class Listing(NamedTuple):
     form: str
     minutes: tuple[int, int]
     categories: tuple[str, ...]  # a placeholder may have none
-    year: str = ""  # of a film; empty where the list has none
-    descriptions: tuple[str, ...] = ()  # what it is about, in different words; one in five has none
+    year: str = ""  # of a film; empty if the list has none
+    descriptions: tuple[str, ...] = ()  # one in five titles has none
 
 
 class Channel(NamedTuple):
-    """A channel; one without a name (``-`` in the list) is used but not listed in the guide."""
+    """Channel; a channel without a name (``-`` in the list) is used but not listed in the guide."""
 
     id: str
     name: str
     language: str
     theme: str
     offset_minutes: int  # local time minus UTC
-    says: str  # the language attribute it puts on every title, true or not
+    says: str  # language attribute of all its titles, which may be wrong
 
 
 class Daypart(NamedTuple):
-    """Hours of a theme's day, local time."""
+    """Part of the day of a theme, in local time."""
 
     weekday: bool  # Monday to Friday, else Saturday and Sunday
     hours: tuple[int, int]
-    strip: bool  # the same titles at the same hour all week, else other ones every day
+    strip: bool  # same titles at the same hour all week; else other titles every day
     kinds: tuple[str, ...]
 
 
@@ -68,7 +68,7 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def read_kinds() -> dict[str, Kind]:
-    """kinds.tsv by name."""
+    """Reads kinds.tsv; the keys are the names of the kinds."""
     kinds = {}
     for row in _read_rows("kinds.tsv"):
         categories = {language: tuple(row[language].split(";")) for language in LANGUAGES}
@@ -77,7 +77,7 @@ def read_kinds() -> dict[str, Kind]:
 
 
 def read_descriptions(language: str) -> dict[str, tuple[str, ...]]:
-    """descriptions_LANGUAGE.tsv: title to its descriptions, in the order of the file."""
+    """Reads descriptions_LANGUAGE.tsv; maps titles to their descriptions in the order of the file."""
     descriptions: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for row in _read_rows(f"descriptions_{language}.tsv"):
         descriptions[row["title"]] += (row["description"],)
@@ -85,10 +85,10 @@ def read_descriptions(language: str) -> dict[str, tuple[str, ...]]:
 
 
 def read_titles(language: str) -> list[Listing]:
-    """titles_LANGUAGE.tsv, in the order of the file.
+    """Reads titles_LANGUAGE.tsv, in the order of the file.
 
     Raises:
-        ValueError: A title's kind is not in kinds.tsv, or a description is of no title.
+        ValueError: The kind of a title is not in kinds.tsv, or the title of a description is not in the list.
     """
     known, told, listings = read_kinds(), read_descriptions(language), []
     for row in _read_rows(f"titles_{language}.tsv"):
@@ -107,7 +107,7 @@ def read_titles(language: str) -> list[Listing]:
 
 
 def read_placeholders(language: str) -> list[Listing]:
-    """What is listed where nothing is known or nothing is shown."""
+    """Reads placeholders.tsv."""
     rows = [row for row in _read_rows("placeholders.tsv") if row["language"] == language]
     categories = [(row["category"],) if row["category"] else () for row in rows]
     return [
@@ -117,7 +117,7 @@ def read_placeholders(language: str) -> list[Listing]:
 
 
 def read_channels() -> list[Channel]:
-    """channels.tsv, in its order."""
+    """Reads channels.tsv, in the order of the file."""
     channels = []
     for row in _read_rows("channels.tsv"):
         sign, hours, minutes = row["offset"][0], row["offset"][1:3], row["offset"][3:]
@@ -128,7 +128,7 @@ def read_channels() -> list[Channel]:
 
 
 def read_dayparts() -> dict[str, list[Daypart]]:
-    """dayparts.tsv by theme."""
+    """Reads dayparts.tsv; the keys are the themes."""
     themes: dict[str, list[Daypart]] = defaultdict(list)
     for row in _read_rows("dayparts.tsv"):
         hours, kinds = (int(row["from"]), int(row["to"])), tuple(row["kinds"].split(","))

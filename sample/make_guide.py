@@ -1,8 +1,8 @@
-"""Makes the sample guide from the lists of this folder: one week, forty channels, three languages, real
-guides' faults.
+"""Generates the sample guide from the lists of this folder: one week, forty channels, three languages, and
+errors as in real guides.
 
-Run ``python -m sample.make_guide [OUT]``; without OUT it writes ``sample/guide.xml.gz``. The same lists and
-seed give the same bytes (with the same zlib; the XML inside is the same with any).
+``python -m sample.make_guide [OUT]`` writes OUT, by default ``sample/guide.xml.gz``. Equal lists and seeds
+give the same XML and, with the same version of zlib, the same bytes.
 """
 
 import gzip
@@ -34,7 +34,7 @@ CHANNEL = "<channel id={}><display-name lang={}>{}</display-name></channel>\n"
 
 
 def guide_xml(seed: int) -> bytes:
-    """The guide as UTF-8 XML: its channels, then the week's programmes in the order of the file."""
+    """Returns the guide as XML in UTF-8: the channels, then the programmes of the week."""
     rng, texts = random.Random(f"{seed} quirks"), random.Random(f"{seed} descriptions")
     records = [clean_record(airing) for airing in plan_week(seed)]
     for record in records:
@@ -52,7 +52,7 @@ def guide_xml(seed: int) -> bytes:
 
 
 def compress(xml: bytes) -> bytes:
-    """Gzip without a name or a time, so that equal text gives equal bytes."""
+    """Compresses by gzip without file name and time, so that equal texts give equal bytes."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
         file.write(xml)

@@ -1,8 +1,8 @@
-"""Programmes as the guide's text has them, and what real guides do to titles, categories, times and whole
-programmes.
+"""Adds errors of real guides to the programmes of the sample guide: to titles, categories, languages, times
+and descriptions.
 
-Each habit has a small share of the airings; a channel with a habit of its own (`CHANNEL_MARKS`) has it on
-many. Every quirk changes a record in place.
+A small share of the airings has each error; channels in `CHANNEL_MARKS` have an error on many airings. The
+functions change records in place.
 """
 
 import random
@@ -58,9 +58,9 @@ UNSORTED = {"northgate.example", "elbkanal-zwei.example", "grand-rideau.example"
 
 @dataclass
 class Record:
-    """One ``<programme>``: strings only, so that any may be wrong; what is None or empty is left out."""
+    """``<programme>`` of strings, which may be invalid values; None and empty values are omitted."""
 
-    airing: Airing  # what it was made from
+    airing: Airing  # from which the record is made
     channel: str | None
     start: str | None
     stop: str | None
@@ -73,7 +73,7 @@ class Record:
     episode_numbers: list[tuple[str, str]] = field(default_factory=list)  # system and text
 
     def xml(self) -> str:
-        """Its element on one line."""
+        """Returns the element on one line."""
         children = [_element("title", text, lang=language) for language, text in self.titles]
         children += [_element("sub-title", self.sub_title, lang=self.language)] * bool(self.sub_title)
         children += [_element("desc", self.description, lang=self.language)] * bool(self.description)
@@ -93,7 +93,7 @@ def _element(tag: str, text: str, **attributes: str | None) -> str:
 
 
 def write_time(instant: datetime, offset_minutes: int | None) -> str:
-    """An instant (UTC) in XMLTV's form in some local time; None leaves the offset out."""
+    """Formats an instant (UTC) for XMLTV with an offset; with None, without an offset."""
     local = instant + timedelta(minutes=offset_minutes or 0)
     hours, minutes = divmod(abs(offset_minutes or 0), 60)
     offset = "" if offset_minutes is None else f" {'-' if offset_minutes < 0 else '+'}{hours:02}{minutes:02}"
@@ -101,7 +101,7 @@ def write_time(instant: datetime, offset_minutes: int | None) -> str:
 
 
 def clean_record(airing: Airing) -> Record:
-    """An airing as a careful broadcaster would write it."""
+    """Returns the record of an airing without errors."""
     channel, listing, offset = airing.channel, airing.listing, airing.channel.offset_minutes
     start, stop = write_time(airing.start, offset), write_time(airing.stop, offset)
     record = Record(airing, channel.id, start, stop, [(channel.says, listing.title)], channel.language)
@@ -112,7 +112,7 @@ def clean_record(airing: Airing) -> Record:
 
 
 def mark_title(record: Record, rng: random.Random) -> None:
-    """Adds an episode, repeat or premiere mark to the title, or writes it where it belongs."""
+    """Adds an episode, repeat or premiere mark to the title, or writes it to the element for it."""
     airing, language, draw, pattern = record.airing, record.language, rng.random(), "{t}"
     if airing.episode:
         if draw < 0.3 and airing.channel.id in CHANNEL_MARKS:
@@ -142,7 +142,7 @@ def _number(record: Record, rng: random.Random) -> None:
 
 
 def damage_title(record: Record, rng: random.Random) -> None:
-    """Text as it comes out of old systems: double-encoded, in capitals, cut, full of invisible marks."""
+    """Damages titles: double encoding, capitals, truncation, invisible characters."""
     language, title = record.titles[0]
     draw, second, foreign = rng.random(), rng.random(), not title.isascii()
     if foreign and draw < 0.03:
@@ -169,7 +169,7 @@ def damage_title(record: Record, rng: random.Random) -> None:
 
 
 def mistake_language(record: Record, rng: random.Random) -> None:
-    """Language attributes that are absent, no language, or another one's; a second title now and then."""
+    """Removes or changes language attributes, and adds a second title to some programmes."""
     (language, title), draw = record.titles[0], rng.random()
     if draw < 0.036:
         language = None if draw < 0.03 else "xx"
@@ -181,7 +181,7 @@ def mistake_language(record: Record, rng: random.Random) -> None:
 
 
 def dirty_categories(record: Record, rng: random.Random) -> None:
-    """Generic names first, lists in one field, case doubles, URLs, digits, HTML and JSON; or none at all."""
+    """Adds generic names, lists in one field, case variants, URLs, digits, HTML and JSON; or removes all."""
     clean, draw = record.categories, rng.random()
     if not clean:
         return
@@ -205,7 +205,7 @@ def dirty_categories(record: Record, rng: random.Random) -> None:
 
 
 def damage_description(record: Record, rng: random.Random) -> None:
-    """Descriptions that are missing, cut, marked up, or followed by codes of access services."""
+    """Removes or truncates descriptions, or adds markup or codes of access services."""
     text, draw = record.description, rng.random()
     if draw < 0.08:
         record.description = ""
@@ -218,7 +218,7 @@ def damage_description(record: Record, rng: random.Random) -> None:
 
 
 def bend_times(record: Record, rng: random.Random) -> None:
-    """Another offset for the instant, no offset, and stops that are missing, early, equal or a year late."""
+    """Changes or removes offsets; makes stops missing, early, equal to the start, or a year late."""
     airing, draw = record.airing, rng.random()
     usual = airing.channel.offset_minutes
     if draw < 0.01 or (draw < 0.013 and usual == 0):
@@ -238,7 +238,7 @@ ALL = (mark_title, damage_title, mistake_language, dirty_categories, bend_times)
 
 
 def repeat_and_shuffle(records: Sequence[Record], rng: random.Random) -> list[Record]:
-    """Exact duplicates after their originals, and a few channels in no order."""
+    """Adds exact duplicates after their originals, and shuffles a few channels."""
     out = [copy for record in records for copy in [record] * (2 if rng.random() < 0.01 else 1)]
     moved = [record for record in out if record.channel in UNSORTED]
     rng.shuffle(moved)
@@ -246,7 +246,7 @@ def repeat_and_shuffle(records: Sequence[Record], rng: random.Random) -> list[Re
 
 
 def broken_records(records: Sequence[Record]) -> list[Record]:
-    """Four programmes that cannot be read: no channel, an impossible start, no title, a blank title."""
+    """Returns four unreadable programmes: no channel, an impossible start, no title, a blank title."""
     first, second, third, fourth = (records[len(records) * share // 5] for share in (1, 2, 3, 4))
     without_channel, impossible = replace(first, channel=None), replace(second, start="20261345996100 +0000")
     blank = replace(fourth, titles=[(fourth.language, " \u200b ")])
@@ -254,6 +254,6 @@ def broken_records(records: Sequence[Record]) -> list[Record]:
 
 
 def longest_title(record: Record) -> Record:
-    """One title as long as a description: over 400 characters."""
+    """Makes one title longer than 400 characters."""
     language, title = record.titles[0]
     return replace(record, titles=[(language, " ".join([title] * (1 + 420 // (len(title) + 1))))])

@@ -1,8 +1,8 @@
-"""One week of television from the lists, without faults: which channel shows what when.
+"""Plans the schedule of one week from the lists, without errors.
 
-A channel takes the titles that its dayparts can place and draws, for every slot, the one it has shown least.
-A strip repeats Monday's draw until Friday. A few titles are premieres, on the weekend only, so that a model
-trained on the first three quarters of the week meets unseen titles.
+Every slot of a channel gets a title whose kind fits the part of the day, and which the channel has shown
+least. A strip repeats the title of Monday until Friday. A few titles are premieres and air only at the
+weekend, so that a model that is trained on the first three quarters of the week meets unseen titles.
 """
 
 import random
@@ -16,8 +16,8 @@ from sample.lists import LANGUAGES, Channel, Daypart, Listing
 MONDAY = datetime(2026, 1, 12)  # UTC; a week without a change of clocks anywhere
 WEEK = timedelta(days=7)
 PREMIERES_FROM = MONDAY + timedelta(days=5, hours=8)  # Saturday 08:00, after three quarters of the week
-KNOWN_UNTIL = MONDAY + timedelta(days=5)  # by then every other title has been on
-PREMIERE_SHARE = 0.08  # of what is not live: 6 % of all
+KNOWN_UNTIL = MONDAY + timedelta(days=5)  # by then, every other title has aired
+PREMIERE_SHARE = 0.08  # of the titles that are not live; 6 % of all titles
 SHORTEST_SLOT = timedelta(minutes=10)
 SECOND_HOME_SHARE = 0.15
 REPEAT_SHARE = 1 / 6
@@ -32,14 +32,14 @@ class Airing(NamedTuple):
     start: datetime
     stop: datetime
     listing: Listing
-    part: Daypart  # says what else could be shown there
+    part: Daypart  # determines which other titles could be shown
     season: int = 0
-    episode: int = 0  # in the season; 0 where there is none
-    repeat: bool = False  # that episode was on earlier in the week
+    episode: int = 0  # in the season; 0: none
+    repeat: bool = False  # the episode aired earlier in the week
 
 
 def plan_week(seed: int) -> list[Airing]:
-    """The week, channel by channel, each in order of time.
+    """Returns the airings of the week by channel, in order of time.
 
     Raises:
         ValueError: A title has no daypart on any channel of its language, or no slot in the week.
@@ -62,7 +62,7 @@ def plan_week(seed: int) -> list[Airing]:
 def _find_homes(
     listings: list[Listing], channels: list[Channel], dayparts: dict[str, list[Daypart]], rng: random.Random
 ) -> Homes:
-    """Each title goes where its kind has most hours for the titles already there."""
+    """Assigns each title to the channel with the most hours per assigned title for its kind."""
     homes: Homes = {channel.id: [] for channel in channels}
     hours: dict[tuple[str, str], float] = defaultdict(float)
     for channel in channels:
@@ -89,14 +89,14 @@ def _find_homes(
 def _fill_channel(
     channel: Channel, dayparts: list[Daypart], titles: list[Listing], new: set[Listing], rng: random.Random
 ) -> list[Airing]:
-    """A channel's week from the first midnight UTC to the last, without a gap; no ``new`` title too early."""
+    """Returns the week of a channel in UTC, without gaps; premieres air only at the weekend."""
     order = {listing.title: rng.random() for listing in titles}
     placeholders = lists.read_placeholders(channel.language)
     shown, strips, airings = Counter[str](), dict[Daypart, list[Listing]](), list[Airing]()
     now, end = MONDAY, MONDAY + WEEK
 
     def draw(part: Daypart, slot: int) -> Listing:
-        """Of the kind whose turn it is, else of the next kind: the title shown least."""
+        """Returns the title that was shown least, of the next kind in turn that has one."""
         not_yet = new if now < PREMIERES_FROM else set()
         for turn in range(len(part.kinds)):
             kind = part.kinds[(slot + turn) % len(part.kinds)]
@@ -132,12 +132,12 @@ def _fill_channel(
 def _place_missing(
     week: list[Airing], homes: Homes, listings: list[Listing], begin: datetime, end: datetime
 ) -> None:
-    """Puts each title that is not on before ``end`` in the slot of the most shown one it could replace."""
+    """Gives each title without an airing before ``end`` the slot of the most shown replaceable title."""
     counts = Counter((airing.listing.language, airing.listing.title) for airing in week if airing.start < end)
     for listing in listings:
         if counts[listing.language, listing.title]:
             continue
-        fits = []  # same form, at home, times shown, the first of equal ones
+        fits = []  # same form, same channel, number of airings; of equal ones, the first
         for index, (channel, start, _, there, part, *_) in enumerate(week):
             shown = counts[there.language, there.title]
             replaceable = (
@@ -155,7 +155,7 @@ def _place_missing(
 
 
 def _number_episodes(week: list[Airing], rng: random.Random) -> list[Airing]:
-    """Episode numbers that rise through the week on each channel; some airings repeat the one before."""
+    """Numbers episodes in ascending order on each channel; some airings repeat the previous episode."""
     latest: dict[tuple[str, str], tuple[int, int]] = {}
     numbered = []
     for airing in week:

@@ -1,4 +1,4 @@
-"""Questions to a Prefect server that other tests keep busy."""
+"""Requests to a Prefect server that other tests keep busy."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""What a night leaves, to be compared with that of another home: contents, not counts."""
+"""Contents of a home after a night, for comparison with another home."""
 
 import json
 from pathlib import Path

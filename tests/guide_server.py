@@ -1,4 +1,4 @@
-"""A server of http on loopback that gives its content to requests with certain headers only."""
+"""HTTP server on loopback whose content requires certain headers."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A server that speaks S3, on loopback, in this process."""
+"""S3 server on loopback, in this process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

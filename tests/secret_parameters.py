@@ -1,4 +1,4 @@
-"""Names under which providers put secrets into URLs; none of their values may be kept."""
+"""Names of URL parameters in which providers put secrets; their values must not be stored."""
 
 NAMES = [
     "access_token", "accessToken", "api-key", "api_key", "apikey", "appid", "auth", "auth_token",

@@ -1,5 +1,4 @@
-"""The Makefile in an empty checkout: what each command would install, and which Pythons it refuses before pip
-is asked."""
+"""The Makefile in an empty checkout: installed packages and supported versions of Python."""
 
 import os
 import shutil
@@ -68,7 +67,7 @@ def test_the_environment_is_ready_only_after_a_trial_run_without_servers_of_the_
 @pytest.mark.parametrize(
     ("version", "refused"), [((3, 10), True), ((3, 11), False), ((3, 13), False), ((3, 14), True)]
 )
-def test_a_python_without_wheels_is_refused_before_pip_is_asked(
+def test_a_python_without_wheels_is_refused_before_pip_runs(
     checkout: Path, version: tuple[int, int], refused: bool
 ) -> None:
     stand_in = checkout / "python"
@@ -94,7 +93,7 @@ esac
 
 
 @pytest.mark.parametrize("python", ["missing", "shim"])
-def test_an_unusable_python_is_one_clear_line(checkout: Path, python: str) -> None:
+def test_an_unusable_python_gives_one_line(checkout: Path, python: str) -> None:
     """As on a fresh clone, where .venv is missing; pyenv has a shim for each Python of any version."""
     shim = checkout / "shim"
     shim.write_text('#!/bin/sh\necho "pyenv: shim: command not found" >&2\nexit 127\n', encoding="utf-8")

@@ -19,11 +19,11 @@ from benchmarks.claims import Claim, table
         (1.0, 1.0, 1.0, None, None),
     ],
 )
-def test_met_beside_a_rival_also_one_that_reached_nothing(value, rival_value, aim, better, met):
+def test_met_compares_with_the_rival_even_if_it_is_zero(value, rival_value, aim, better, met):
     assert Claim("x", value, "other", rival_value, aim=aim, better=better).met is met
 
 
-def test_met_by_a_number_of_its_own():
+def test_met_compares_with_the_target_without_a_rival():
     assert Claim("x", 14.0, aim=15, better="less").met is True
     assert Claim("x", 0.9, aim=1.0).met is False
 

@@ -40,11 +40,6 @@ def test_the_pages_are_generated_from_the_history() -> None:
     assert figures.plot(HISTORY) == figures.PLOT.read_text(encoding="utf-8")
 
 
-def test_docs_figures_fits_a_screen() -> None:
-    assert len(figures.FIGURES) == 10 and figures.render(HISTORY).count("\n") <= 30
-    assert max(len(figure.label) for figure in figures.FIGURES) <= 36  # the width of a plot
-
-
 def test_a_quote_gets_the_newest_value_ratio_or_value_of_a_rival() -> None:
     claims = (
         Claim("night, seconds", 31.44, "first night", 62.88, better=None),
@@ -88,10 +83,3 @@ def test_quoted_figures_are_those_of_the_benchmarks(file: Path) -> None:
     names = *page.MODULES, *(name + page.SUFFIX for name in FULL), *latest(HISTORY)
     sections = {page.anchor(name) for name in names}
     assert {section for _, section, _ in quotes.DEFINITION.findall(text)} <= sections
-
-
-def test_the_readme_and_the_page_on_scale_quote_by_reference() -> None:
-    assert all(
-        quotes.QUOTE.search((ROOT / name).read_text(encoding="utf-8"))
-        for name in ("README.md", "docs/scale.md")
-    )

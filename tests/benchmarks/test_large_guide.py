@@ -1,4 +1,4 @@
-"""The spliced guide of the benchmark million: as many distinct titles as were asked for."""
+"""The synthetic guide of the benchmark million has the requested number of distinct titles."""
 
 import gzip
 import itertools

@@ -1,4 +1,4 @@
-"""What the command that measures on a GPU does with its time."""
+"""The command that measures on a GPU: time limits, errors and recorded lines."""
 
 import json
 import os
@@ -104,7 +104,7 @@ def test_measurements_without_enough_time_are_skipped_and_slow_ones_stopped(tmp_
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_without_a_gpu_the_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == "benchmarks.on_gpu needs a GPU: torch sees no CUDA device\n"
     assert not (tmp_path / "out").exists()

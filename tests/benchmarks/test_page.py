@@ -126,7 +126,7 @@ def test_every_benchmark_is_listed():
     ("arguments", "message"),
     [(["--only", "nothing"], "invalid choice: 'nothing'"), (["--only", "million"], "add --full")],
 )
-def test_names_that_are_none_are_refused(
+def test_unknown_benchmark_names_are_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])

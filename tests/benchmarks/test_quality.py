@@ -1,4 +1,4 @@
-"""The public benchmark: what a set keeps, how folds are pooled, what the page says."""
+"""The public benchmark: content of a set, means over folds, and the generated page."""
 
 import io
 import json
@@ -22,7 +22,7 @@ GUIDE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <programme start="20250301210000" channel="one"><title>Quiz</title></programme></tv>"""
 
 
-def test_facts_keep_no_text_of_the_guides_authors():
+def test_benchmark_sets_contain_no_descriptions():
     target = io.BytesIO()
     assert write_facts(io.BytesIO(GUIDE), target) == (2, 1)
     root = ElementTree.fromstring(target.getvalue())
@@ -43,7 +43,7 @@ def held(correct: list[int], family: list[int], precision: list[float] | None = 
     return TitleScores(np.array(correct, float), near, np.array(family), np.zeros(len(family), dtype=bool))
 
 
-def test_folds_are_pooled_and_a_family_is_drawn_whole():
+def test_mean_scores_pool_folds_and_resample_families():
     figures = mean_scores([held([1, 1], [7, 7], [0.5, 0.7]), held([0, 0, 0], [9, 9, 9], [0.1, 0.1, 0.1])])
     assert figures["accuracy"].value == pytest.approx(0.4) and figures["accuracy"].n == 5
     assert figures["precision_at_10"].value == pytest.approx(0.3)
@@ -77,7 +77,7 @@ def test_guides_weigh_equally(results: quality.Results):
     assert claim.rival == "tfidf_svm" and claim.ratio == pytest.approx(1.2) and claim.met
 
 
-def test_one_command_fills_the_page_and_keeps_what_was_measured_before(
+def test_a_command_updates_the_page_and_keeps_earlier_results(
     results: quality.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     page, stored = tmp_path / "benchmark.md", tmp_path / "quality.json"

@@ -1,4 +1,4 @@
-"""What recommendations are judged by, against figures worked out by hand; how viewers are drawn."""
+"""The benchmark of recommendations: metrics against values computed by hand, and simulated viewers."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def ratings(rows: list[tuple[int, int, float]], films: int = 12) -> Ratings:
     return Ratings(viewers.astype(np.int64), titles.astype(np.int64), stars, (2, films))
 
 
-def test_films_are_judged_by_what_was_rated_above_the_mean():
+def test_relevant_films_are_rated_above_the_mean():
     training = ratings([(0, 0, 1), (1, 1, 1)])
     held_out = ratings([(0, 3, 1), (0, 5, 0.5), (0, 2, -1), (1, 4, -1)])
     scores = np.tile(-np.arange(12.0), (2, 1))  # films in order of number, those rated before left out
@@ -40,7 +40,7 @@ def test_films_that_were_liked_together_are_recommended():
     assert recommend(Popularity(), training)[0].argmax() in (0, 1)
 
 
-def test_viewers_have_likes_of_every_taste_and_none_that_are_coming():
+def test_drawn_viewers_like_every_taste_but_no_coming_title():
     members = np.repeat(np.eye(6, dtype=bool), 50, axis=0)
     viewers = list(draw_viewers(members, np.ones(300, bool), 2, 20, seed=3))
     for viewer in viewers:

@@ -1,5 +1,4 @@
-"""Rivals in learning title vectors: each trains on the toy world, and is compared as the benchmark
-compares."""
+"""Systems of the benchmark learn the categories of the toy world."""
 
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from benchmarks.rivals.contest import DIM, Contest, Rival
 from benchmarks.rivals.fasttext import FastText
 from benchmarks.rivals.ours import Ours
 from benchmarks.rivals.plain import LabelMode, Plain
-from benchmarks.training.training import SHORT_BAGS, runs_of
+from benchmarks.training.training import SHORT_BAGS
 
 pytestmark = pytest.mark.slow
 
@@ -37,9 +36,3 @@ def test_a_rival_learns_the_toy_categories(toy_corpus: Path, rival: Rival):
     assert (
         contest.scores(vectors, "unseen_title", resamples=2)["precision_at_10"].value > 0.6
     )  # three categories: .33 by chance
-
-
-def test_runs_say_what_they_took_and_with_how_many_threads(toy_corpus: Path):
-    (run,) = runs_of(LabelMode(epochs=(2,)), toy_corpus, True, 1)
-    assert run.epochs == 2 and run.threads == 1 and run.titles == 2 * len(Contest(toy_corpus).training)
-    assert run.spent.wall > 0 and run.spent.cpu > 0

@@ -1,4 +1,4 @@
-"""The families of strategies that the settings hold: every union of dataclasses."""
+"""Families of strategies: every union of dataclasses in the settings."""
 
 import dataclasses
 import typing

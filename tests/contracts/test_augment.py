@@ -1,4 +1,4 @@
-"""What every strategy of augment must do: trained words in, a vector for any other word out."""
+"""Contract of every strategy of augment: fitted to trained words, it computes vectors of others."""
 
 import dataclasses
 import sys
@@ -53,7 +53,7 @@ def fit(strategy: Any) -> UnseenWords:
     return strategy.fit(WORDS, rows(), np.arange(len(WORDS)))
 
 
-def test_none_is_left_out():
+def test_every_strategy_is_tested():
     family = set(get_args(get_type_hints(AugmentSettings)["strategy"]))
     assert set(STRATEGIES) == family - {NoNgramRows}
 
@@ -72,20 +72,20 @@ def test_an_unseen_word_gets_a_finite_vector_of_a_trained_words_length(fitted: U
     assert trained.min() <= norms[0] <= trained.max()
 
 
-def test_it_points_where_its_family_does(fitted: UnseenWords):
+def test_an_unseen_word_is_nearest_to_its_family(fitted: UnseenWords):
     vectors, _ = fitted.vectors(UNSEEN)
     own = (vectors.argmax(axis=1) == np.arange(len(FAMILIES))).mean()
     assert own >= 0.8
 
 
-def test_a_word_of_which_nothing_is_known_is_zero_and_said(fitted: UnseenWords):
+def test_a_word_without_known_ngrams_has_no_vector(fitted: UnseenWords):
     vectors, known = fitted.vectors(["☃ꙮ☃ꙮ☃", "", "kitchener"])
     assert known.tolist() == [False, False, True] and not vectors[:2].any()
     vectors, known = fitted.vectors([])
     assert vectors.shape == (0, 8) and known.shape == (0,)
 
 
-def test_words_do_not_know_each_other(fitted: UnseenWords):
+def test_vectors_do_not_depend_on_other_words(fitted: UnseenWords):
     together = fitted.vectors(UNSEEN)[0]
     alone = np.concatenate([fitted.vectors([word])[0] for word in UNSEEN])
     np.testing.assert_allclose(alone, together, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What every strategy that clusters must do, whatever its name."""
+"""Contract of every clusterer."""
 
 import dataclasses
 from typing import get_args
@@ -23,7 +23,7 @@ def run(clusterer: Clusterer, vectors: np.ndarray, seed: int = 0):
     )
 
 
-def told(clusterer: Clusterer, count: int) -> Clusterer:
+def with_cluster_count(clusterer: Clusterer, count: int) -> Clusterer:
     """Returns the strategy with the number of clusters set if it has such a field."""
     return dataclasses.replace(clusterer, clusters=count) if hasattr(clusterer, "clusters") else clusterer
 
@@ -39,9 +39,9 @@ def groups(
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
-def test_far_groups_come_apart_largest_first(clusterer: Clusterer):
+def test_distant_groups_become_clusters_ordered_by_size(clusterer: Clusterer):
     vectors, truth = groups([90, 80, 70, 60, 50])
-    partition = run(told(clusterer, 5), vectors)
+    partition = run(with_cluster_count(clusterer, 5), vectors)
     assert partition.labels.dtype == np.int32 and partition.labels.shape == (350,)
     assert adjusted_rand(truth, partition.labels) > 0.9
     sizes = np.bincount(partition.labels[partition.labels >= 0])
@@ -65,16 +65,19 @@ def test_one_seed_gives_one_result(clusterer: Clusterer):
 def test_the_order_of_the_titles_does_not_matter(clusterer: Clusterer):
     vectors, truth = groups([40, 50, 60, 70])
     shuffle = np.random.default_rng(1).permutation(len(truth))
-    plain, shuffled = run(told(clusterer, 4), vectors), run(told(clusterer, 4), vectors[shuffle])
+    plain, shuffled = (
+        run(with_cluster_count(clusterer, 4), vectors),
+        run(with_cluster_count(clusterer, 4), vectors[shuffle]),
+    )
     assert adjusted_rand(plain.labels[shuffle], shuffled.labels) > 0.99
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 def test_zero_rows_are_noise_and_change_nothing_else(clusterer: Clusterer):
     vectors, _ = groups([30, 40])
-    expected = run(told(clusterer, 2), vectors).labels
+    expected = run(with_cluster_count(clusterer, 2), vectors).labels
     with_zeros = np.insert(vectors, [0, 35, 70], 0, axis=0)
-    labels = run(told(clusterer, 2), with_zeros).labels
+    labels = run(with_cluster_count(clusterer, 2), with_zeros).labels
     zero = ~with_zeros.any(1)
     assert (labels[zero] == -1).all()
     assert adjusted_rand(labels[~zero], expected) > 0.99
@@ -98,7 +101,7 @@ def test_single(clusterer: Clusterer):
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
-def test_all_equal_is_one_cluster_and_said_to_be(clusterer: Clusterer):
+def test_all_equal_vectors_are_one_collapsed_cluster(clusterer: Clusterer):
     partition = run(clusterer, np.tile(np.eye(1, 4, dtype=np.float32), (60, 1)))
     assert partition.count == 1 and partition.collapsed and "60 of 60 titles" in partition.note
 

@@ -1,4 +1,4 @@
-"""The form tells bounds: every bounded field of every settings class has them in its description."""
+"""The description of every bounded field in the Run form contains the bounds."""
 
 from pydantic import TypeAdapter
 
@@ -6,7 +6,7 @@ from flows.settings import Settings
 from tasks.form import complete_schema
 
 
-def test_bounds_stand_behind_the_description():
+def test_bounds_are_appended_to_the_description():
     schema = {
         "properties": {
             "a": {"description": "Share.", "minimum": 0, "maximum": 1},
@@ -22,7 +22,7 @@ def test_bounds_stand_behind_the_description():
     ]
 
 
-def test_every_class_of_the_form_tells_its_bounds():
+def test_descriptions_of_bounded_fields_end_with_the_bounds():
     bounded = 0
     for kind in TypeAdapter(Settings).json_schema()["$defs"].values():
         for name, about in kind["properties"].items():

@@ -1,4 +1,4 @@
-"""What every linear classifier must do, whatever its loss."""
+"""Contract of every linear classifier."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +82,7 @@ def test_one_seed_gives_the_same_bits(make: Make, objective: Objective) -> None:
 
 
 @every
-def test_one_label_is_learnt_as_beside_others(make: Make, objective: Objective) -> None:
+def test_a_label_is_trained_independently_of_others(make: Make, objective: Objective) -> None:
     rows, labels = world()
     alone = Ragged.from_rows([[0] if 1 in own else [] for own in labels])
     one = make(FEATURES, 1).partial_fit(rows, alone).decision_function(rows)[:, 0]
@@ -92,7 +92,7 @@ def test_one_label_is_learnt_as_beside_others(make: Make, objective: Objective) 
 
 @every
 @pytest.mark.parametrize("parts", [1, 4])
-def test_saved_loaded_and_continued_is_never_stopped(
+def test_a_saved_model_continues_training_with_the_same_results(
     make: Make, objective: Objective, parts: int, tmp_path: Path
 ) -> None:
     never, stopped = make(FEATURES, LABELS), make(FEATURES, LABELS)
@@ -124,7 +124,7 @@ def test_one_sample_single(make: Make, objective: Objective) -> None:
 
 
 @every
-def test_wrong_input_is_named_and_leaves_the_model_as_it_was(make: Make, objective: Objective) -> None:
+def test_invalid_input_is_an_error_and_does_not_change_the_model(make: Make, objective: Objective) -> None:
     rows, labels = world()
     fitted = make(FEATURES, LABELS).partial_fit(rows, labels)
     weights, broken = fitted.weights.copy(), rows.copy()

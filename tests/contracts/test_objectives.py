@@ -1,4 +1,4 @@
-"""The law of every objective: what a batch is, what a loss may do, and that a run can stop anywhere."""
+"""Contract of every objective: batches, loss, and training that can stop anywhere."""
 
 import dataclasses
 import json
@@ -78,7 +78,7 @@ def unit_vectors(titles: int, seed: int = 0) -> torch.Tensor:
 
 
 @every_objective
-def test_an_epoch_shows_every_title_it_is_given_and_no_other(objective: Any, toy_corpus: Path):
+def test_an_epoch_contains_exactly_the_selected_titles(objective: Any, toy_corpus: Path):
     corpus = open_corpus(toy_corpus)
     given = corpus.training[::2]
     plans = plans_of(objective, corpus, given)
@@ -185,7 +185,7 @@ def test_workers_change_nothing(objective: Any, toy_corpus: Path):
 
 
 @every_objective
-def test_a_resumed_run_is_the_uninterrupted_one(objective: Any, toy_corpus: Path, tmp_path: Path):
+def test_a_resumed_run_equals_an_uninterrupted_one(objective: Any, toy_corpus: Path, tmp_path: Path):
     settings = dataclasses.replace(TRAINING, objective=objective, epochs=2, save_seconds=0.0)
     list((whole := resumed(toy_corpus, settings, tmp_path / "none")).run())
     each = whole.trainer.steps // 2
@@ -198,7 +198,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(objective: Any, toy_corpus: Path
 
 
 @every_objective
-def test_titles_set_aside_for_early_stopping_are_not_learnt(objective: Any, toy_corpus: Path):
+def test_tuning_titles_are_not_trained_on(objective: Any, toy_corpus: Path):
     training = trained(toy_corpus, objective=objective, epochs=2, patience=2, tuning_share=0.3)
     corpus, given = open_corpus(toy_corpus), training.tuning_set.training
     assert len(given) < len(corpus.training)

@@ -75,7 +75,7 @@ def test_every_optimizer_has_a_reference():
         if type(optimizer.values[0]) not in WITHOUT_TORCH and not getattr(optimizer.values[0], "centered", 0)
     ],
 )
-def test_with_every_row_touched_it_is_torch(optimizer: Optimizer):
+def test_updates_of_all_rows_equal_torch(optimizer: Optimizer):
     """After each of 50 steps the bits of torch. NAdam: torch multiplies its momenta up in float32, we derive
     the product in float64."""
     optimizer = dataclasses.replace(optimizer, learning_rate=LEARNING_RATE)
@@ -103,7 +103,7 @@ def assert_within_one_ulp(found: torch.Tensor, expected: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_with_sparse_touches_it_is_a_plain_loop(optimizer: Optimizer):
+def test_sparse_updates_equal_a_plain_loop(optimizer: Optimizer):
     rng = np.random.default_rng(5)
     table = Resident(start(), optimizer.initial_state(start()))
     expected, memories = start().double().numpy(), [{} for _ in range(TOKENS)]
@@ -147,7 +147,7 @@ def test_a_row_of_weight_w_makes_a_step_w_times_as_long(optimizer: Optimizer, we
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_own_step_counts_make_each_row_a_run_of_its_own(optimizer: Optimizer):
+def test_per_row_steps_equal_separate_training_of_each_row(optimizer: Optimizer):
     """Touched at random and counting its touches, each row is where its own gradients alone would have
     brought it."""
     rng, table, counts = (
@@ -184,7 +184,7 @@ def test_state_survives_a_file(optimizer: Optimizer, tmp_path: Path):
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_it_finds_the_bottom_of_a_bowl(optimizer: Optimizer):
+def test_it_minimizes_a_quadratic_function(optimizer: Optimizer):
     optimizer, target = dataclasses.replace(optimizer, learning_rate=0.5), start()
     optimizer = dataclasses.replace(
         optimizer, **dict.fromkeys(DECAYS & set(dataclasses.asdict(optimizer)), 0.0)
@@ -228,7 +228,7 @@ def test_ten_thousand_constant_gradients_leave_rows_finite(optimizer: Optimizer)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_state_has_one_row_a_token(optimizer: Optimizer):
+def test_state_has_one_row_per_token(optimizer: Optimizer):
     for name, tensor in optimizer.initial_state(start()).items():
         assert len(tensor) == TOKENS and tensor.dtype == torch.float32, name
 

@@ -1,4 +1,4 @@
-"""What every strategy that recommends must do, whatever its name."""
+"""Contract of every recommender."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""The code and the requirements that a registered model carries."""
+"""Code and requirements of a registered model."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from storage.tracking.model_files import copy_code, requirements
 from tasks.publish.registry.task import MODEL_CODE
 
 
-def test_the_model_carries_little_and_light_code(tmp_path: Path) -> None:
+def test_the_model_contains_only_the_code_that_it_needs(tmp_path: Path) -> None:
     packages = copy_code(MODEL_CODE, tmp_path)
     carried = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.py")}
     assert {package.name for package in packages} == {"storage", "tasks"}

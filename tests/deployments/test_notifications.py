@@ -1,4 +1,4 @@
-"""Messages to a person, by a real Prefect server, to a webhook on loopback."""
+"""Notifications of a real Prefect server to a webhook on loopback."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def notified(server: Site, receiver: Receiver) -> Iterator[Receiver]:
 
 
 @pytest.mark.slow
-def test_a_block_that_is_not_there_is_named(server: Site) -> None:
+def test_a_missing_notification_block_is_named(server: Site) -> None:
     done = automations(server, "--notify", "custom-webhook/nobody")
     assert done.returncode == 2 and "no block 'nobody' of the type 'custom-webhook'" in done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_person_is_told_of_everything_that_goes_wrong(server: Site, notified: Receiver) -> None:
+def test_every_failure_sends_a_notification(server: Site, notified: Receiver) -> None:
     flow = server.post("/flows/", {"name": "nightly"})["id"]
 
     def run(name: str, kind: str, state: str, tags: list[str], **more: Any) -> str:

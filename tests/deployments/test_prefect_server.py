@@ -118,7 +118,7 @@ def test_a_triggered_run_publishes_everything(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_nothing_is_done_twice(site: Site, smoke: tuple[dict[str, Any], Path]) -> None:
+def test_an_unchanged_run_uses_cached_stages(site: Site, smoke: tuple[dict[str, Any], Path]) -> None:
     first, home = smoke
     again = site.wait(site.trigger("nightly-smoke", {"feeds": [FEED], "home": str(home)}))
     assert again["state_name"] == "Completed", site.logs(again["id"])
@@ -241,7 +241,7 @@ def test_runs_with_invalid_settings_are_refused_at_creation(site: Site) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_goes_on(
+def test_a_killed_flow_ends_its_mlflow_run_and_a_retry_resumes(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

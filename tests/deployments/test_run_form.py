@@ -1,4 +1,4 @@
-"""A person in the Prefect UI: opens the Run form in Chromium, chooses another strategy, runs it."""
+"""The Run form in Chromium: another strategy is chosen and run."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def pair_flow(pair: Pair = Field(PAIR, json_schema_extra={"default": to_form_jso
     """Flow with strategies that have the same fields."""
 
 
-def test_strategies_with_equal_fields_open_on_their_own_tabs(page: Page, site: Site) -> None:
+def test_strategies_with_equal_fields_open_on_the_right_tab(page: Page, site: Site) -> None:
     flow = site.post("/flows/", {"name": "pair"})["id"]
     schema = parameter_schema(pair_flow).model_dump()
     about = {"name": "pair", "flow_id": flow, "parameter_openapi_schema": schema}

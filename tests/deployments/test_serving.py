@@ -99,7 +99,7 @@ def model(context):
     return model
 
 
-def test_neighbours_are_of_the_same_corner(model, context) -> None:
+def test_neighbours_are_of_the_same_category(model, context) -> None:
     answer = model.predict(context, pandas.DataFrame({"title": ["Baking Tonight", "Footballers"]}), {"k": 4})
     assert answer["title"].tolist() == ["Baking Tonight", "Footballers"]
     known, unseen = answer["neighbours"]
@@ -110,7 +110,7 @@ def test_neighbours_are_of_the_same_corner(model, context) -> None:
     assert all(first["cosine"] >= second["cosine"] for first, second in itertools.pairwise(known))
 
 
-def test_ten_neighbours_unless_told_and_none_of_no_titles(model, context) -> None:
+def test_ten_neighbours_by_default_and_no_answers_for_no_titles(model, context) -> None:
     (neighbours,) = model.predict(context, pandas.DataFrame({"title": ["Something Cooking"]}))["neighbours"]
     assert len(neighbours) == 10
     assert len(model.predict(context, pandas.DataFrame({"title": []}))) == 0
@@ -135,7 +135,7 @@ def test_invalid_requests_get_status_400_and_an_explanation(
     assert caught.value.get_http_status_code() == 400
 
 
-def test_a_title_of_which_nothing_is_known_costs_the_others_nothing(model, context) -> None:
+def test_a_title_without_known_tokens_does_not_affect_others(model, context) -> None:
     answer = model.predict(context, pandas.DataFrame({"title": ["ᎣᏏᏲ", "Baking Tonight"]}), {"k": 3})
     unknown, known = answer.to_dict("records")
     assert unknown["neighbours"] is None
@@ -143,7 +143,7 @@ def test_a_title_of_which_nothing_is_known_costs_the_others_nothing(model, conte
     assert len(known["neighbours"]) == 3 and known["reason"] is None
 
 
-def test_a_row_may_say_more_than_the_title(model, context) -> None:
+def test_rows_may_contain_descriptions_channels_and_hours(model, context) -> None:
     rows = {
         "title": ["Saturday"] * 5,
         "description": ["A chef bakes bread.", "Two football clubs play in a stadium.", None, "", None],
@@ -230,7 +230,7 @@ def request_for(*titles: str, **params: object) -> dict:
 
 
 @pytest.mark.slow
-def test_served_from_elsewhere(server: str) -> None:
+def test_mlflow_serves_the_model_in_another_folder(server: str) -> None:
     status, body = ask(f"{server}/invocations", request_for("Baking Tonight", "Footballers", k=3))
     assert status == 200, body
     known, unseen = json.loads(body)["predictions"]

@@ -76,7 +76,7 @@ def test_pageable_memory_is_read_at_once_and_pinned_memory_when_the_copy_runs():
         assert copy.cpu().tolist() == [1.0 - pinned] * 2
 
 
-def test_a_copy_to_pinned_memory_is_there_behind_a_wait():
+def test_a_copy_to_pinned_memory_is_complete_after_a_wait():
     starving(STARVE_MAIN)
     value, target = torch.ones(2, device="cuda"), torch.zeros(2, pin_memory=True)
     target.copy_(value, non_blocking=True)
@@ -85,7 +85,7 @@ def test_a_copy_to_pinned_memory_is_there_behind_a_wait():
     assert target.tolist() == [1, 1]
 
 
-def test_an_event_stands_for_its_record_and_waits_for_no_later_work():
+def test_an_event_covers_only_work_before_its_record():
     side = starving(STARVE_MAIN)
     value = torch.zeros(1, device="cuda")
     event = torch.cuda.current_stream().record_event()
@@ -140,7 +140,7 @@ def test_ids_on_the_device_in_another_order_stop_the_step():
         loop.close()
 
 
-def test_a_move_of_rows_is_one_upload_and_three_launches_for_which_nobody_waits():
+def test_a_transfer_is_one_upload_and_three_launches_without_a_wait():
     table = Offloaded(as_section(torch.randn(60, 5)), Adam(), cache_rows=40, device="cuda", transfer="uva")
     plans = [table.planner.plan(torch.arange(first, first + 4).numpy()) for first in range(36, 56, 4)]
     for plan in plans[:-1]:

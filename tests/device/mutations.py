@@ -1,4 +1,4 @@
-"""Waits of the offloaded table, each of which some test must miss when it is taken out."""
+"""Waits and lifetimes of the offloaded table; a test must fail if one of them is removed."""
 
 from typing import NamedTuple
 

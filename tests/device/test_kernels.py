@@ -1,4 +1,4 @@
-"""The kernels of the tables, compiled for GPUs that are not here, and run on the CPU."""
+"""Kernels of the tables, compiled for GPUs and run on the CPU."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The GPU's tests on a simulated device, in processes of their own: it takes the place of torch.cuda."""
+"""GPU tests on a simulated device, which replaces torch.cuda in separate processes."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def simulate(*selection: str, rounds: int = 1, seconds: int = 3600) -> subproces
 
 
 @pytest.mark.slow
-def test_the_device_obeys_cudas_laws_and_tables_theirs():
+def test_the_device_and_the_tables_follow_their_rules():
     """Every rule once, and 4 rounds of what is quick; the rounds of all optimizers are soak tests."""
     once = f"not resident_table and not restored or {' or '.join(OPTIMIZERS)}"
     rules = "tests/device/laws.py", "tests/device/train_steps.py", TABLES, NEIGHBOURS
@@ -68,11 +68,11 @@ def check_noticed(names: Collection[str], rounds: int) -> None:
 
 
 @pytest.mark.slow
-def test_waits_that_are_taken_out_are_missed():
+def test_removed_waits_are_detected():
     check_noticed(QUICK_MUTATIONS, rounds=4)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-def test_further_waits_that_are_taken_out_are_missed():
+def test_further_removed_waits_are_detected():
     check_noticed(MUTATIONS.keys() - QUICK_MUTATIONS, rounds=20)

@@ -1,4 +1,4 @@
-"""Training steps on the simulated device: what the host waits for, and what it learns."""
+"""Training steps on the simulated device: waits of the host, and results."""
 
 from dataclasses import replace
 from pathlib import Path

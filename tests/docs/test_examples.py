@@ -1,5 +1,4 @@
-"""Examples of README.md, docs/explain.md, docs/tonight.md and the served model, on the bundled guide: they
-answer as printed."""
+"""Commands print the examples of README.md, docs/explain.md and docs/tonight.md on the sample guide."""
 
 import json
 import os
@@ -116,7 +115,7 @@ def test_tonight_lists_what_its_page_prints(home: str):
         assert re.search(rf"  {re.escape(title)}  .*\n.*\n       because you like {liked} \(100%\)", found)
 
 
-def test_the_example_of_the_served_model_is_answered_by_its_like(home: str):
+def test_the_example_of_the_served_model_has_the_documented_form(home: str):
     (title,) = set(re.findall(r'"data": \[\["(.*?)"\]\]', SERVED))
     found = json.loads(guidespace("similar", title, "--home", home, "--json"))
     assert all({"cooking", "cuisine", "kochen"} & set(one["categories"]) for one in found[:5])

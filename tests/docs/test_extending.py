@@ -1,4 +1,4 @@
-"""docs/extending.md, followed to the letter in a copy of the project."""
+"""All steps of docs/extending.md, applied to a copy of the project."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""The examples of docs/offload.md, run as they are: the first learns which words are used together."""
+"""The examples of docs/offload.md run unchanged."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pages name each other and the folders that there are."""
+"""Links, line lengths and lists of files in the documentation."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The queries of docs/sql.md, run as they stand there, on the toy world; and the command that asks them."""
+"""The queries of docs/sql.md on the toy world, and the command sql."""
 
 import datetime
 import json
@@ -145,7 +145,7 @@ def test_json_has_every_column_and_only_what_json_has(home, capsys):
 
 
 @pytest.mark.parametrize("query", ["", " ; ", "-- nothing"])
-def test_a_query_that_is_none_is_refused(home, query):
+def test_an_empty_query_is_refused(home, query):
     with pytest.raises(QueryError, match="empty"):
         query_rows(home, query, [])
 
@@ -155,7 +155,7 @@ def test_a_home_without_a_finished_run_is_refused(tmp_path):
         run_folders(tmp_path)
 
 
-def test_words_that_rose(home):
+def test_words_that_became_more_frequent(home):
     """Of 10 titles this week 6 hold "cup", of 20 before 2: (6 + 1) / 10 against (2 + 1) / 20. "news" fell,
     "rare" is below the bound."""
     query_rows(home, ROSE, ["titles=1"])  # on the real table
@@ -175,7 +175,7 @@ def test_words_that_rose(home):
         assert [row[0] for row in connection.execute(ROSE, {"titles": 1}).fetchall()] == ["cup", "rare"]
 
 
-def test_words_that_say_most_about_a_category(home):
+def test_words_that_are_typical_of_a_category(home):
     found = [tuple(row.values()) for row in query_rows(home, TELLING, ["category=cookery", "titles=10"])]
     assert {row[0] for row in found[:5]} <= set(worlds.WORDS["cookery"])
     assert all(row[2] == 1 for row in found[:5])

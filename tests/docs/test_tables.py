@@ -31,11 +31,6 @@ def test_files_exist(page: str) -> None:
     assert files and [file for file in files if not (ROOT / file).is_file()] == []
 
 
-def test_systems_are_numbered_and_have_a_file_and_a_command() -> None:
-    assert [int(number) for number, *_ in SYSTEMS] == list(range(1, 25))
-    assert len({system for _, system, *_ in SYSTEMS}) == len(SYSTEMS)
-
-
 @pytest.mark.parametrize("command", [row[3].strip("`") for row in SYSTEMS])
 def test_commands_exist(command: str) -> None:
     program, *arguments = shlex.split(command)

@@ -1,4 +1,4 @@
-"""The command as a user types it."""
+"""Runs the command guidespace."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A home that a smoke run of the sample guide filled, and one whose model is served."""
+"""Homes with a smoke run of the sample guide, and a home whose model is served."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""A ``guidespace serve`` that runs while clients ask it."""
+"""Runs ``guidespace serve`` while clients send requests."""
 
 import datetime
 import os
@@ -39,7 +39,7 @@ def serving(
         yield printed().split(" at ")[1].split()[0], process, log
 
 
-def ask_by_clients(url: str, titles: list[str], ended: threading.Event) -> list[tuple[int, str]]:
+def request_by_clients(url: str, titles: list[str], ended: threading.Event) -> list[tuple[int, str]]:
     """Status and version of each answer to CLIENTS clients that ask until ``ended``."""
     found: list[tuple[int, str]] = []
 

@@ -1,4 +1,4 @@
-"""The ablation: its plan, and the flow on the sample guide, three times."""
+"""The ablation: its plan, and the flow on the sample guide."""
 
 import datetime
 from dataclasses import replace
@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from prefect import flow  # noqa: F401  (sets logging up)
-from prefect.exceptions import ParameterTypeError
 
-from flows.ablate import ablate
 from flows.label_sources import read_label_sources
 from flows.settings import LAPTOP, PRESETS
 from storage.artifacts import TrialPredictions
@@ -52,7 +49,7 @@ def test_a_trial_for_the_preset_and_each_block_on_each_fold_with_each_seed():
     assert plan.trials[1].learning.train == replace(first.train, seed=first.train.seed + 1)
 
 
-def test_blocks_that_do_not_apply_are_left_out_but_named_changes_are_checked():
+def test_ineffective_blocks_are_skipped_and_changes_are_validated():
     bare = override(LAPTOP, ["train.encoder.hour=0", "train.objective=leave_one_out_softmax"])
     plan = plan_ablation(bare, AblationSettings(blocks=("hour", "temperature", "edge")))
     assert plan.ineffective_blocks == ["hour", "temperature"] and [block.name for block in plan.blocks] == [
@@ -62,7 +59,7 @@ def test_blocks_that_do_not_apply_are_left_out_but_named_changes_are_checked():
         plan_ablation(LAPTOP, AblationSettings(blocks=("train.no_such=1",)))
 
 
-def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
+def test_a_corpus_contains_corrections_up_to_its_instant(tmp_path):
     noon = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
     made = Correction(show_key="odd", title="Odd", categories=("music",), corrected_at=noon)
     with Catalogue.open(tmp_path) as catalogue:
@@ -73,22 +70,11 @@ def test_a_corpus_gets_what_persons_corrected_until_then(tmp_path):
     assert read_label_sources(str(tmp_path), LAPTOP.preprocess, earlier).corrections == {}
 
 
-def test_the_table_of_blocks_is_no_code_of_a_trial():
+def test_changes_of_the_table_of_blocks_keep_cached_trials():
     files, _ = import_closure(ROOT / "tasks" / "ablate" / "trial" / "task.py")
     names = {file.relative_to(ROOT).as_posix() for file in files}
     assert "tasks/train/loop.py" in names and "tasks/scoring/folds.py" in names
     assert not names & {"tasks/ablate/blocks.py", "flows/settings.py", "tasks/ablate/plan.py"}
-
-
-def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
-    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))[
-        "deployments"
-    ]
-    (deployment,) = (entry for entry in declared if entry["name"] == "ablate")
-    assert deployment["entrypoint"] == "flows/ablate.py:ablate" and ablate.name == "ablate"
-    ablate.validate_parameters(deployment["parameters"])
-    with pytest.raises(ParameterTypeError):
-        ablate.validate_parameters({**deployment["parameters"], "ablation": {"sedes": 1}})
 
 
 SMALL = ("--preset", "smoke", "--seeds", "1", "--folds", "2", "--workers", "1", "--blocks", "n-grams")
@@ -111,7 +97,7 @@ def ablated(served, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_second_run_computes_the_block_that_is_new_alone(ablated, served):
+def test_a_second_run_computes_only_new_blocks(ablated, served):
     home, first = ablated
     assert trials(first.stdout, "done") == {
         f"{name} {fold}/1" for name in ("preset", "n-grams") for fold in (1, 2)

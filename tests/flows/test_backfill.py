@@ -1,4 +1,4 @@
-"""Nights of past dates: which are made, what they leave alone, and what cannot be asked for."""
+"""Nights of past dates: selection, side effects and errors."""
 
 import datetime
 import json
@@ -35,7 +35,7 @@ for first, last, *changes in json.loads(calls):
 """
 
 
-def test_a_span_has_both_its_ends_and_none_in_the_future():
+def test_date_ranges_include_both_ends_and_no_future_date():
     assert list_dates(DAY, datetime.date(2025, 3, 3), DAY.replace(day=4)) == [
         DAY.replace(day=n) for n in (1, 2, 3)
     ]
@@ -57,7 +57,7 @@ def test_a_span_has_both_its_ends_and_none_in_the_future():
         ("Australia/Lord_Howe", "2025-10-05", "2025-10-04T16:30"),  # and forward
     ],
 )
-def test_a_night_is_due_at_half_past_three_by_the_clock_of_the_home(zone, date, utc):
+def test_nights_are_due_at_half_past_three_in_the_zone_of_the_home(zone, date, utc):
     moment = due_time(datetime.date.fromisoformat(date), ZoneInfo(zone))
     assert f"{moment:%F %H:%M}" == f"{date} 03:30"
     assert moment == datetime.datetime.fromisoformat(utc).replace(tzinfo=datetime.UTC)
@@ -78,7 +78,7 @@ def test_a_night_has_the_date_on_which_it_was_due(tmp_path, zone):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_nights_that_lack_are_made_and_the_champion_stays(copy_night, tmp_path):
+def test_missing_nights_run_without_changing_the_champion(copy_night, tmp_path):
     home = copy_night(tmp_path / "home")
     tracking, latest = Tracking(home), (home / "latest.json").read_text(encoding="utf-8")
     champion = Registry(home).champion()

@@ -1,4 +1,4 @@
-"""A backup of a home: it tears no run, and what it restores answers and goes on; and the systemd units."""
+"""Backup and restore of a home, and the systemd units."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ def backup(home: Path, archive: Path, wait_seconds: int = 0) -> subprocess.Compl
     return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
 
 
-def test_an_archive_has_every_committed_row_and_no_home_within(tmp_path: Path) -> None:
+def test_an_archive_has_every_committed_row_and_no_nested_home(tmp_path: Path) -> None:
     home, archive = tmp_path / "home", tmp_path / "backup.tar"
     with Workspace(home).writing("a night"):
         refused = backup(home, archive)
@@ -85,7 +85,7 @@ while True:  # two rows a transaction
 
 
 @pytest.mark.slow
-def test_an_archive_made_beside_writers_has_whole_transactions(tmp_path: Path) -> None:
+def test_an_archive_made_during_writes_has_complete_transactions(tmp_path: Path) -> None:
     home = Workspace(tmp_path / "home").home
     with Catalogue.open(home), contextlib.closing(sqlite3.connect(home / "mlflow.db")) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -146,7 +146,7 @@ def test_a_file_that_changes_fails_the_backup(
 
 
 @pytest.mark.slow
-def test_a_restored_home_answers_and_goes_on(night: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_restored_home_answers_and_runs_a_night(night: tuple[Path, str], tmp_path: Path) -> None:
     archive, home = tmp_path / "backup.tar", tmp_path / "restored"
     assert backup(night[0], archive).returncode == 0
     restore(archive, home)

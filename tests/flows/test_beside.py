@@ -1,4 +1,4 @@
-"""A night some of whose stages work in a process beside it."""
+"""A night with a helper process."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_process_beside_a_night_publishes_the_same_bytes(night, tmp_path):
+def test_a_helper_process_publishes_the_same_bytes(night, tmp_path):
     home = tmp_path / "home"
     script = tmp_path / "night.py"
     script.write_text(NIGHT, encoding="utf-8")

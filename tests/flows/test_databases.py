@@ -17,7 +17,7 @@ from storage.home.latest import read_latest
 from storage.tracking import Registry
 from tests import object_store, postgres
 from tests.flows.command import QUICK_NIGHT, guidespace
-from tests.flows.serve_process import AT, STAND_IN, ask_by_clients, serving
+from tests.flows.serve_process import AT, STAND_IN, request_by_clients, serving
 from tests.flows.up_process import Up, standing, until
 
 pytestmark = pytest.mark.timeout(900)
@@ -93,7 +93,7 @@ def test_a_night_is_in_the_databases_and_the_bucket(place: Place) -> None:
 
 
 @slow
-def test_who_has_no_password_gets_401(place: Place) -> None:
+def test_requests_without_the_password_get_401(place: Place) -> None:
     record = place.up.record
     for url in (
         f"{record['prefect']}/api/admin/version",
@@ -123,7 +123,7 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 
 @soak
-def test_another_home_asks_and_serves_the_model(
+def test_another_home_reads_and_serves_the_model(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, home = place.model["name"], tmp_path / "elsewhere"
@@ -149,7 +149,7 @@ def test_another_home_asks_and_serves_the_model(
     with serving(home, tmp_path / "serve.log", "--model", name, **place.client) as (url, _, log):
         mover = threading.Thread(target=move, args=(url, log))
         mover.start()
-        found = ask_by_clients(url, titles, ended)
+        found = request_by_clients(url, titles, ended)
         mover.join()
     assert {status for status, _ in found} == {200}
     assert found[0][1] == "1" and found[-1][1] == "2"

@@ -113,7 +113,7 @@ def test_a_model_is_downloaded_once_and_again_when_it_changes(
     )
 
 
-def test_the_server_is_asked_once_a_minute(
+def test_at_most_one_request_per_minute_is_sent(
     server: ModelServer, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followed_model, "CHECK_SECONDS", 60.0)

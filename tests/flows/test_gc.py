@@ -1,4 +1,4 @@
-"""``guidespace gc`` on a home that a night has filled: it does what it says, and the home still works."""
+"""``guidespace gc`` on a home with a night."""
 
 import contextlib
 import os
@@ -68,7 +68,7 @@ def test_a_home_after_gc_answers_as_before(copy_night, tmp_path):
 
 
 @pytest.mark.slow
-def test_gc_waits_for_no_run(copy_night, tmp_path):
+def test_gc_fails_during_a_run(copy_night, tmp_path):
     home = copy_night(tmp_path / "home")
     with Workspace(home).writing("a night"):
         done = guidespace("gc", "--home", home)

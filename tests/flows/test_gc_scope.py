@@ -1,4 +1,4 @@
-"""``guidespace gc`` beside other projects on the same Prefect and MLflow servers: what is theirs stays."""
+"""``guidespace gc`` on Prefect and MLflow servers that other projects use, too."""
 
 import json
 import os
@@ -153,7 +153,7 @@ def tracked(mlflow: MlflowClient) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_on_servers_of_others_only_tagged_runs_go_and_only_if_asked(
+def test_on_shared_servers_only_tagged_runs_are_removed(
     servers: tuple[httpx.Client, MlflowClient, dict[str, str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -200,7 +200,7 @@ def test_on_servers_of_others_only_tagged_runs_go_and_only_if_asked(
 
 
 @pytest.mark.slow
-def test_in_the_homes_own_database_only_runs_of_our_flows_go(tmp_path: Path) -> None:
+def test_in_the_database_of_the_home_only_runs_of_our_flows_are_removed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     removed, *left = run(MAKE_AND_CLEAN, home).splitlines()
     assert removed == "4"
@@ -215,6 +215,11 @@ def test_every_flow_tags_its_runs(name: str) -> None:
     assert flow.on_running_hooks == [tag_with_home]
 
 
-def test_every_deployment_is_of_such_a_flow() -> None:
+def test_every_deployment_runs_a_flow_that_tags_its_runs_and_takes_its_parameters() -> None:
     deployments = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text("utf-8"))["deployments"]
-    assert {each["entrypoint"].partition(":")[2] for each in deployments} <= {*FLOWS}
+    for deployment in deployments:
+        file, name = deployment["entrypoint"].split(":")
+        assert name in FLOWS and file == f"flows/{name}.py"
+        flow = getattr(import_module(f"flows.{name}"), name)
+        dates = {"first": "2026-11-01", "last": "2026-11-02"} if name == "backfill" else {}
+        flow.validate_parameters(deployment["parameters"] | dates)

@@ -1,4 +1,4 @@
-"""A light installation: the commands that read run without torch, Prefect, MLflow and SciPy."""
+"""Commands that only read run without torch, Prefect, MLflow and SciPy."""
 
 import json
 import os

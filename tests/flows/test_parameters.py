@@ -19,7 +19,7 @@ def check(**parameters: Any) -> None:
     validate({"feeds": ["guide.xml"], **parameters}, SCHEMA, raise_on_error=True)
 
 
-def test_the_form_asks_for_feeds_and_preset_first_and_for_all_settings_last() -> None:
+def test_the_form_begins_with_feeds_and_preset() -> None:
     order = sorted(SCHEMA["properties"], key=lambda name: SCHEMA["properties"][name]["position"])
     assert order == ["feeds", "preset", "changes", "as_of", "home", "settings"]
     assert SCHEMA["required"] == ["feeds"]
@@ -54,7 +54,7 @@ def test_no_url_with_a_secret_is_stored(feed: str) -> None:
         "s3://bucket/day/*.xml", "zip://*.xml::https://example.org/g.zip",
     ],
 )  # fmt: skip
-def test_other_feeds_are(feed: str) -> None:
+def test_urls_without_secrets_are_accepted(feed: str) -> None:
     check(feeds=[feed])
 
 
@@ -85,7 +85,7 @@ def test_settings_as_json_are_refused_in_one_line(settings: dict[str, Any], mess
     assert "\n" not in str(caught.value).splitlines()[0] and len(str(caught.value).splitlines()[0]) < 200
 
 
-def test_changes_come_on_top_of_the_preset_or_of_all_settings() -> None:
+def test_changes_apply_to_the_preset_or_to_all_settings() -> None:
     assert resolve_settings("smoke", (), None) == PRESETS["smoke"]
     changed = resolve_settings("smoke", ["train.epochs=7", "publish.promote=always"], None)
     assert (changed.train.dim, changed.train.epochs, changed.publish.promote) == (32, 7, "always")

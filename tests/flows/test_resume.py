@@ -138,7 +138,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, En
         sweep(killed.group)
 
 
-def test_a_killed_run_goes_on_where_it_was(crashed: tuple[Path, Ended]) -> None:
+def test_a_killed_run_resumes(crashed: tuple[Path, Ended]) -> None:
     home, again = crashed
     assert again.code == 0, again
     assert "guide.xml.gz: unchanged" in again.output
@@ -176,7 +176,7 @@ def test_an_unchanged_run_repeats_nothing(crashed: tuple[Path, Ended]) -> None:
     assert "the challenger is the champion" in again.output
 
 
-def test_a_damaged_file_is_made_again(crashed: tuple[Path, Ended]) -> None:
+def test_a_damaged_artifact_is_computed_again(crashed: tuple[Path, Ended]) -> None:
     home = crashed[0]
     (vectors,) = home.glob("artifacts/vectors/*/vectors.npy")
     before = vectors.read_bytes()
@@ -190,7 +190,7 @@ def test_a_damaged_file_is_made_again(crashed: tuple[Path, Ended]) -> None:
     assert vectors.read_bytes() == before
 
 
-def test_a_home_in_use_is_left_alone(crashed: tuple[Path, Ended], tmp_path: Path) -> None:
+def test_a_home_in_use_is_not_changed(crashed: tuple[Path, Ended], tmp_path: Path) -> None:
     home = crashed[0]
     with Workspace(home).writing("a run that takes long"):
         refused = nightly(home, PREFECT_HOME=str(tmp_path / "prefect"))
@@ -224,7 +224,7 @@ def untouched(crashed: tuple[Path, Ended]) -> Iterator[Path]:
     ],
     ids=["missing", "broken gzip"],
 )
-def test_a_feed_that_is_none_is_one_line(
+def test_an_invalid_feed_gives_one_line(
     untouched: Path, tmp_path: Path, content: bytes | None, expected: str
 ) -> None:
     feed = tmp_path / "guide.xml"

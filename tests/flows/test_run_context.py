@@ -1,4 +1,4 @@
-"""What surrounds a night: what of it is written down, and where."""
+"""Setup and end of a night: records, names and thread limits."""
 
 import contextlib
 import datetime
@@ -46,7 +46,7 @@ def test_passwords_and_keys_of_feeds_are_in_no_record(running, tmp_path):
     assert [secret for secret in SECRETS if secret in kept] == []
 
 
-def test_a_night_has_one_blas_thread_whatever_a_library_does_beside_it(running, tmp_path):
+def test_a_night_keeps_one_blas_thread_when_a_library_changes_it(running, tmp_path):
     """As scikit-learn's search does in a baseline, it limits the whole process for a while."""
 
     def threads() -> set[int]:
@@ -61,7 +61,7 @@ def test_a_night_has_one_blas_thread_whatever_a_library_does_beside_it(running, 
         assert threads() == {2}
 
 
-def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
+def test_a_night_ends_the_mlflow_run_of_a_killed_night(running, tmp_path):
     home = tmp_path / "home"
     dead = Tracking(home).start_run("flow-0", "died with its worker")
     with disable_run_logger(), night.open_night(str(home), FEEDS, Settings()) as opened:
@@ -70,7 +70,7 @@ def test_a_night_closes_the_mlflow_run_of_one_that_died(running, tmp_path):
 
 
 @pytest.mark.parametrize(("error", "times"), [(Pause(), 2), (ValueError("a feed"), 1)])
-def test_a_suspended_run_says_twice_that_it_has_left(running, tmp_path, monkeypatch, error, times):
+def test_a_suspended_run_sends_its_event_twice(running, tmp_path, monkeypatch, error, times):
     said = []
     monkeypatch.setattr(night, "emit_event", lambda event, resource: said.append((event, *resource.values())))
     context = SimpleNamespace(task_runner=ThreadPoolTaskRunner())
@@ -93,7 +93,7 @@ def test_a_suspended_run_says_twice_that_it_has_left(running, tmp_path, monkeypa
         ("beta-2", True),
     ],
 )
-def test_a_name_that_was_given_is_kept(running, given, kept):
+def test_names_set_by_the_user_are_not_replaced(running, given, kept):
     running.name = given
     assert (night.name_run() == given) is kept
 
@@ -102,7 +102,7 @@ def test_names_that_prefect_generates_are_recognized():
     assert all(night.GENERATED_NAME.fullmatch(generate_slug(2)) for _ in range(1000))
 
 
-def test_a_home_below_the_users_own_folder_is_the_same_for_all(tmp_path, monkeypatch):
+def test_a_tilde_in_the_path_of_the_home_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     with disable_run_logger(), night.open_night("~/space", [], Settings()):

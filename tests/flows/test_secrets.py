@@ -91,7 +91,7 @@ def leaks(home: Path, *printed: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None:
+def test_a_night_stores_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
     done = guidespace(
         "nightly",
@@ -120,7 +120,7 @@ def test_a_night_keeps_no_secret_of_its_feeds(tmp_path: Path, feed: str) -> None
 
 
 @pytest.mark.slow
-def test_ingest_by_a_variable_and_with_a_failure_keeps_no_secret(tmp_path: Path, feed: str) -> None:
+def test_ingest_of_a_variable_stores_no_secret_even_if_it_fails(tmp_path: Path, feed: str) -> None:
     home = tmp_path / "home"
     done = guidespace("ingest", "--home", home, "--feed", "env:MY_GUIDE", *LOOPBACK, MY_GUIDE=feed)
     assert done.returncode == 0 and "env:MY_GUIDE" in done.stdout, done.stderr
@@ -145,7 +145,7 @@ def test_invalid_urls_are_one_line_and_exit_code_2(tmp_path: Path, command: str)
     )
 
 
-def test_the_lock_tells_no_command_line_and_is_its_owners(tmp_path: Path) -> None:
+def test_the_lock_contains_no_command_line_and_is_private(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "writer.lock").write_text("", encoding="utf-8")
     (tmp_path / "home" / "writer.lock").chmod(0o666)

@@ -1,4 +1,4 @@
-"""Prefect's own server: where its database comes from."""
+"""The temporary Prefect server of a command and its database."""
 
 import os
 import sqlite3
@@ -46,7 +46,7 @@ def test_an_environment_that_cannot_be_written_still_gets_a_database(tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     """And not waited for: its socket is closed when it has ended."""
     code = "import flows.server as s; s.start_prefect('.')()"
     broken = {"PREFECT_API_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:////dev/null/prefect.db"}
@@ -69,7 +69,7 @@ def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_profile_that_names_a_server_is_asked(tmp_path: Path) -> None:
+def test_the_server_of_the_prefect_profile_is_used(tmp_path: Path) -> None:
     named = 'active = "here"\n[profiles.here]\nPREFECT_API_URL = "http://127.0.0.1:9/api"\n'
     (tmp_path / "profiles.toml").write_text(named, encoding="utf-8")
     code = "import flows.server as s; print(s.start_prefect('.'))"

@@ -1,4 +1,4 @@
-"""``--set``: what can be set, and one clear line for what cannot."""
+"""``--set``: valid changes, and one-line errors for invalid ones."""
 
 import dataclasses
 import json
@@ -25,13 +25,13 @@ def _value_of(path: str, settings: Settings = PLAIN):
     return settings
 
 
-def test_nothing_set_changes_nothing():
+def test_no_changes_give_equal_settings():
     assert override(PLAIN, []) == PLAIN
     for preset in PRESETS.values():
         assert override(preset, []) == preset
 
 
-def test_values_are_read_as_what_they_are():
+def test_values_are_parsed_by_type():
     found = override(
         PLAIN,
         [
@@ -55,11 +55,11 @@ def test_values_are_read_as_what_they_are():
 
 
 @pytest.mark.parametrize("salt", ["2026", "true", "null", "[1]", "a=b", ""])
-def test_a_text_may_look_like_anything(salt: str):
+def test_any_text_can_be_a_value(salt: str):
     assert override(PLAIN, [f"tokenize.splits.salt={salt}"]).tokenize.splits.salt == salt
 
 
-def test_a_strategy_is_chosen_by_name_with_its_own_defaults():
+def test_a_strategy_is_chosen_by_name_with_its_defaults():
     found = override(PLAIN, ["train.optimizer=adam", "tokenize.tokenizer=words", "cluster.strategy=dbscan"])
     assert (found.train.optimizer, found.tokenize.tokenizer, found.cluster.strategy) == (
         Adam(),
@@ -68,7 +68,7 @@ def test_a_strategy_is_chosen_by_name_with_its_own_defaults():
     )
 
 
-def test_a_strategy_within_a_strategy_just_named_is_chosen_by_name_too():
+def test_a_nested_strategy_is_chosen_by_name():
     found = override(PLAIN, ["train.objective=neighbourhood", "train.objective.positives=topics"])
     assert found.train.objective == Neighbourhood(positives=Topics())
     found = override(PLAIN, ["train.encoder.nearest_slot=0.5", "train.objective=rare_memory"])
@@ -149,7 +149,7 @@ def test_invalid_settings_are_one_line(assignment: str, message: str):
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 
-def test_several_mistakes_are_named_together():
+def test_all_errors_are_reported_together():
     with pytest.raises(SettingError, match=r"train\.dim.*; train\.epochs"):
         override(PLAIN, ["train.epochs=0", "train.dim=1"])
 
@@ -160,7 +160,7 @@ def test_settings_survive_json():
         assert TypeAdapter(Settings).validate_json(json.dumps(dataclasses.asdict(preset))) == preset
 
 
-def test_every_field_says_what_it_is():
+def test_every_field_has_a_description():
     """The form in the Prefect UI and the help of the command have nothing else to show."""
 
     def check(schema: dict, place: str) -> None:

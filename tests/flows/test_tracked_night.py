@@ -1,4 +1,4 @@
-"""What a night leaves in MLflow and on the page of its Prefect run."""
+"""Results of a night in MLflow and on the page of its Prefect run."""
 
 import contextlib
 import csv
@@ -64,7 +64,7 @@ def test_mlflow_has_the_headline_first_no_intervals_and_pages_instead_of_raw_plo
     assert "ci95" in (artifacts / "scores.json").read_text(encoding="utf-8")
 
 
-def test_the_report_stands_on_the_flow_runs_page_and_its_state_says_the_verdict(night):
+def test_the_page_of_the_run_has_the_report_and_its_state_the_verdict(night):
     (database,) = night[0].rglob("prefect.db")
     with contextlib.closing(sqlite3.connect(database)) as connection:
         ((run, of_task, text, about),) = connection.execute(
@@ -140,7 +140,7 @@ def test_the_agreement_of_clusters_arrives_in_mlflow(night):
 
 
 @pytest.mark.slow
-def test_a_second_night_says_how_many_titles_stayed_in_their_cluster(copy_night, tmp_path):
+def test_a_second_night_reports_the_share_of_titles_that_stayed_in_their_cluster(copy_night, tmp_path):
     home = copy_night(tmp_path / "home")
     arguments = ("--feed", SAMPLE, "--home", home, "--preset", "smoke", "--set", "cluster.seed=5")
     assert guidespace("nightly", *arguments).returncode == 0

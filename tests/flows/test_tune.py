@@ -8,10 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
-from prefect.exceptions import ParameterTypeError
 
-from flows.tune import tune
 from storage.stages import ROOT
 from storage.tracking import Tracking
 
@@ -56,19 +53,6 @@ def guidespace(
         timeout=280,
         check=False,
     )
-
-
-def test_the_deployment_runs_this_flow_with_parameters_that_it_takes():
-    declared = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text(encoding="utf-8"))[
-        "deployments"
-    ]
-    deployments = [entry for entry in declared if entry["name"] in ("tune", "tune-search")]
-    assert len(deployments) == 2
-    for deployment in deployments:
-        assert deployment["entrypoint"] == "flows/tune.py:tune" and tune.name == "tune"
-        tune.validate_parameters(deployment["parameters"])
-    with pytest.raises(ParameterTypeError):
-        tune.validate_parameters({**deployment["parameters"], "tuning": {"sises": [8]}})
 
 
 @pytest.mark.slow
@@ -116,7 +100,7 @@ def test_one_parent_with_children_a_table_and_a_plot(served: dict[str, str], tmp
 
 
 @pytest.mark.slow
-def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
+def test_an_unknown_optimizer_is_an_error(tmp_path: Path):
     done = guidespace(
         "--feed",
         str(ROOT / "sample" / "guide.xml.gz"),
@@ -133,7 +117,7 @@ def test_a_rule_that_is_not_there_is_one_clear_line(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_searches_side_by_side_with_their_tables(served: dict[str, str], tmp_path: Path):
+def test_searches_run_in_parallel_and_log_their_tables(served: dict[str, str], tmp_path: Path):
     home = tmp_path / "home"
     short = "tuning.budget=4", "tuning.workers=2", "train.epochs=2"
     population = '[{"name":"esgd","population":3,"elite":2,"offspring":2},{"name":"random"}]'
@@ -165,7 +149,7 @@ def test_searches_side_by_side_with_their_tables(served: dict[str, str], tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_search_continues_behind_its_last_generation_in_processes(
+def test_a_killed_search_continues_after_its_last_generation_in_processes(
     served: dict[str, str], tmp_path: Path
 ):
     """SIGKILL after the first of three generations, trained in threads; the others in processes."""

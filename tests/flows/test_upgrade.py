@@ -1,4 +1,4 @@
-"""A home that an earlier commit filled, read and continued by this one."""
+"""A home of an earlier commit is read and continued."""
 
 import gzip
 import io
@@ -82,7 +82,7 @@ def read(upgrade: Upgrade, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
     return run
 
 
-def test_a_home_of_an_earlier_version_answers_and_goes_on(
+def test_a_home_of_an_earlier_version_answers_and_runs_a_night(
     upgrade: Upgrade, read: Callable[..., str], tmp_path: Path
 ) -> None:
     home, guide = upgrade

@@ -1,4 +1,4 @@
-"""A night that is disturbed once at a seeded moment, and what must be true after the next one."""
+"""A night with one disturbance at a seeded moment, and checks after the next night."""
 
 import os
 import random
@@ -119,7 +119,7 @@ def finished(home: Path) -> dict[str, int]:
     }
 
 
-def check_nothing_is_left(home: Path, before: dict[str, int]) -> None:
+def check_no_leftovers(home: Path, before: dict[str, int]) -> None:
     """Asserts: no partial artifact, no stage run twice, one champion, and no run without a process."""
     assert not [*home.glob("artifacts/*/*.tmp"), *home.glob("artifacts/*/*.partial")]
     after = finished(home)

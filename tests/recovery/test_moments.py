@@ -75,7 +75,7 @@ def run_and_die(code: str, home: Path, api: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_next_run_takes_the_folder_of_a_killed_one(
+def test_the_next_run_reuses_the_folder_of_a_killed_one(
     toy: tuple[Path, Guide, Vocabulary, Corpus], tmp_path: Path, prefect_api: str
 ) -> None:
     home = tmp_path / "home"

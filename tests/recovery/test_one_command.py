@@ -27,7 +27,7 @@ from storage.tracking import Registry
 from tests.contents import catalogue_contents, night_contents
 from tests.flows.command import ROOT, guidespace
 from tests.recovery.nights import (
-    check_nothing_is_left,
+    check_no_leftovers,
     environment,
     finished,
     interrupted_stage,
@@ -99,7 +99,7 @@ def check_recovery(home: Path, undisturbed: Undisturbed) -> None:
     made = {Path(folder).parts[1] for folder in before}
     assert {stage for stage, kind in PUBLISHED.items() if kind in made} <= kept, again
     assert night_contents(home) == undisturbed.contents
-    check_nothing_is_left(home, before)
+    check_no_leftovers(home, before)
     assert running_in_prefect(home) == []
 
 
@@ -118,7 +118,7 @@ def kill(home: Path, seed: int, undisturbed: Undisturbed) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_could_not_say_that_it_had_ended(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_a_run_that_could_not_report_its_end(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """As where the disk was full at the end: its lock was given back, and Prefect has it as Running."""
     home = tmp_path / "home"
     shutil.copytree(undisturbed.home, home)
@@ -199,7 +199,7 @@ def test_a_full_disk_and_the_next_night(small_disk: Path, undisturbed: Undisturb
 
 
 @pytest.mark.slow
-def test_a_night_that_cannot_draw_its_page_leaves_the_champion(
+def test_a_night_that_fails_to_draw_does_not_change_the_champion(
     tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     home = shutil.copytree(undisturbed.home, tmp_path / "home")
@@ -229,7 +229,7 @@ def newest(home: Path, kind: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_night_while_a_person_has_the_catalogue_open_and_one_beside_ten_readers(
+def test_a_night_with_an_open_catalogue_and_a_night_with_ten_readers(
     undisturbed: Undisturbed,
 ) -> None:
     home = undisturbed.home
@@ -245,13 +245,13 @@ def test_a_night_while_a_person_has_the_catalogue_open_and_one_beside_ten_reader
         assert (home / "latest.json").read_text(encoding="utf-8") == latest
         beside = guidespace("sql", "SELECT count(*) AS n FROM programmes", "--home", home, "--json")
         assert json.loads(beside.stdout) == [{"n": 9936}], beside.stderr
-    check_readers_beside_a_night(home)
+    check_readers_during_a_night(home)
     assert catalogue_contents(home) == contents
     with duckdb.connect(str(home / CATALOGUE_FILE), read_only=True) as person:
         assert person.execute("SELECT remark FROM remarks").fetchall() == [("mine",)]
 
 
-def check_readers_beside_a_night(home: Path) -> None:
+def check_readers_during_a_night(home: Path) -> None:
     command = [sys.executable, "-m", "flows"]
     asked = [
         [*command, "similar", "Harbour News", "--home", str(home), "--json"],

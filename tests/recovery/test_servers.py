@@ -11,7 +11,7 @@ import pytest
 from storage.tracking import Registry
 from tests.contents import night_contents
 from tests.recovery.nights import (
-    check_nothing_is_left,
+    check_no_leftovers,
     finished,
     interrupted_stage,
     lines,
@@ -91,7 +91,7 @@ def test_a_kill_and_what_follows(
             servers.retry(run)
         assert servers.wait(run) == "Completed", servers.printed()[-6000:]
     assert night_contents(home) == contents
-    check_nothing_is_left(home, before)
+    check_no_leftovers(home, before)
     assert servers.running() == []
 
 
@@ -108,4 +108,4 @@ def test_two_homes_at_once_keep_their_champions(
         champion = Registry(home).champion()
         assert champion is not None and champion.digest == night_contents(home)["model"]
         assert night_contents(home) == undisturbed[0]
-        check_nothing_is_left(home, {})
+        check_no_leftovers(home, {})

@@ -18,7 +18,7 @@ from tests.flows.command import QUICK_NIGHT, ROOT
 from tests.flows.up_process import Up, standing, until
 from tests.recovery.nights import (
     SECONDS_WITHIN,
-    check_nothing_is_left,
+    check_no_leftovers,
     environment,
     finished,
     interrupted_stage,
@@ -80,7 +80,7 @@ def test_a_kill_during_a_night(place: Path, undisturbed: tuple[dict[str, Any], s
             running = {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}
             assert second.post("/flow_runs/filter", running) == []
     assert night_contents(home) == contents
-    check_nothing_is_left(home, before)
+    check_no_leftovers(home, before)
 
 
 def flow_lines(log: str) -> str:

@@ -14,13 +14,13 @@ def test_the_lists_give_the_committed_guide():
     )
 
 
-def test_the_file_is_small_and_carries_no_time():
+def test_the_file_is_small_and_contains_no_time():
     data = GUIDE.read_bytes()
     assert len(data) < 400 * 1024
     assert data[4:8] == bytes(4)
 
 
-def test_a_description_of_no_title_is_refused(monkeypatch):
+def test_a_description_without_a_title_is_refused(monkeypatch):
     monkeypatch.setattr("sample.lists.read_descriptions", lambda language: {"Nobody's Show": ("About it.",)})
     with pytest.raises(ValueError, match=r"descriptions_en.tsv: .*Nobody's Show.* not in titles_en.tsv"):
         read_titles("en")

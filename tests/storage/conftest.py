@@ -1,4 +1,4 @@
-"""MLflow in a home of its own, without a server; a disk that is nearly full."""
+"""Fixtures: MLflow in a temporary home without a server, and a disk that is nearly full."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""A model of MLflow's that answers nothing: what is registered where only the registry is tested."""
+"""MLflow model without answers, for tests of the registry."""
 
 import mlflow
 import pandas

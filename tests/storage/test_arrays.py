@@ -1,4 +1,4 @@
-"""Ragged arrays: against lists of lists, and mapped from disk."""
+"""Ragged arrays compared with lists of lists, and mapped from disk."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_concatenated_rows_follow_one_another(parts: list[list[list[int]]]):
 
 
 @given(ROWS)
-def test_rows_come_back(rows: list[list[int]]):
+def test_rows_round_trip(rows: list[list[int]]):
     ragged = Ragged.from_rows(rows)
     assert lists(ragged) == rows and len(ragged) == len(rows)
     assert ragged.lengths.tolist() == [len(row) for row in rows]
@@ -31,12 +31,12 @@ def test_rows_come_back(rows: list[list[int]]):
 
 
 @given(ROWS.filter(len), st.data())
-def test_take_is_the_named_rows(rows: list[list[int]], data: st.DataObject):
+def test_take_returns_the_given_rows(rows: list[list[int]], data: st.DataObject):
     taken = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12)), dtype=np.int64)
     assert lists(Ragged.from_rows(rows).take(taken)) == [rows[row] for row in taken]
 
 
-def test_members_are_the_values_that_a_row_holds():
+def test_members_are_the_values_of_the_row():
     assert Ragged.from_rows([[2, 0], [], [1, 1]]).multi_hot(3).tolist() == [
         [True, False, True],
         [False] * 3,
@@ -45,7 +45,7 @@ def test_members_are_the_values_that_a_row_holds():
 
 
 @given(ROWS, st.data())
-def test_rows_between_two(rows: list[list[int]], data: st.DataObject):
+def test_slices_of_rows(rows: list[list[int]], data: st.DataObject):
     begin = data.draw(st.integers(0, len(rows)))
     end = data.draw(st.integers(begin, len(rows)))
     assert lists(Ragged.from_rows(rows).between(begin, end)) == rows[begin:end]
@@ -70,7 +70,7 @@ def test_offsets_that_do_not_fit_are_refused(offsets: list[int], values: list[in
         Ragged(np.array(offsets, dtype=np.int64), np.array(values))
 
 
-def test_append_puts_each_row_behind_its_own():
+def test_append_concatenates_rows_pairwise():
     first, second = Ragged.from_rows([[1, 2], [], [3]]), Ragged.from_rows([[7], [8, 9], []])
     joined = first.append(second)
     assert [list(joined[row]) for row in range(3)] == [[1, 2, 7], [8, 9], [3]]
@@ -90,7 +90,7 @@ def test_written_part_by_part(tmp_path: Path, parts: list[list[int]], dtype: typ
     assert (tmp_path / "numbers.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
-def test_rows_get_unit_norm_and_what_is_none_is_zero():
+def test_rows_have_unit_norm_and_non_finite_rows_are_zero():
     rows = np.array([[3, 4], [0, 0], [np.inf, 1], [np.nan, 1]], dtype=np.float32)
     found = unit_rows(rows)
     assert found.dtype == np.float32

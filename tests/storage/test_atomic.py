@@ -1,4 +1,4 @@
-"""Files, folders and databases are replaced as a whole: on a full disk, after a kill, beside readers."""
+"""Atomic replacement of files, folders and databases: full disk, kill, concurrent readers."""
 
 import os
 import resource
@@ -180,7 +180,7 @@ def test_a_database_whose_checkpoint_fails_is_not_replaced(tmp_path: Path) -> No
     assert file.read_bytes() == before and names(tmp_path) == [file.name]
 
 
-def test_the_log_of_the_old_file_does_not_meet_the_new_one(tmp_path: Path) -> None:
+def test_the_log_of_the_old_file_is_not_applied_to_the_new_one(tmp_path: Path) -> None:
     leave_a_log(file := tmp_path / "likes.duckdb", 10)
     with replaced_database(file, connect) as connection:
         connection.execute("CREATE TABLE numbers AS SELECT * FROM range(20)")
@@ -205,9 +205,7 @@ def test_a_copy_starts_from_all_rows_of_the_old_file(tmp_path: Path) -> None:
     assert names(tmp_path) == [file.name] and count(file) == 11
 
 
-def test_a_database_is_copied_with_its_log_on_a_disk_with_room_alone(
-    small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_database_is_copied_with_its_log_if_the_disk_has_space(small_disk: Path, tmp_path: Path) -> None:
     leave_a_log(file := tmp_path / "catalogue.duckdb", 1_000)
     copy_database(file, tmp_path / "copy.duckdb")
     assert count(tmp_path / "copy.duckdb") == 1_000

@@ -1,4 +1,4 @@
-"""champion.json: how readers without MLflow find the champion of a server."""
+"""champion.json, by which readers without MLflow find the champion of a server."""
 
 import json
 import shutil

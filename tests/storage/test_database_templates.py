@@ -1,4 +1,4 @@
-"""Empty databases in the environment: made once, and done without where it cannot be written."""
+"""Templates of empty databases in the Python environment, which may be read-only."""
 
 import sqlite3
 import subprocess
@@ -19,7 +19,7 @@ def database(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_kept_database_is_copied(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_template_is_copied(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     assert not copy_template("mlflow", tmp_path / "new.db")
     save_template("mlflow", database)
@@ -28,7 +28,7 @@ def test_a_kept_database_is_copied(database: Path, tmp_path: Path, monkeypatch: 
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(0,)]
 
 
-def test_an_environment_that_cannot_be_written_keeps_none(
+def test_a_read_only_environment_stores_no_template(
     database: Path, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite has errors of its own for a file that it cannot make, which are no OSError."""
@@ -39,7 +39,7 @@ def test_an_environment_that_cannot_be_written_keeps_none(
     assert not copy_template("mlflow", tmp_path / "new.db")
 
 
-def test_a_full_disk_keeps_none(
+def test_a_full_disk_stores_no_template(
     database: Path, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = small_disk / "share" / "guidespace"

@@ -1,4 +1,4 @@
-"""A digest of what a file holds, read once while nothing about it changes."""
+"""Digests of files, which are computed again only if a file has changed."""
 
 import hashlib
 import os
@@ -21,12 +21,12 @@ def written(path: Path, content: bytes, changed: float) -> Path:
     return path
 
 
-def test_it_is_the_files_sha256(tmp_path: Path):
+def test_the_digest_is_the_sha256_of_the_file(tmp_path: Path):
     assert content_digest(written(tmp_path / "a", b"vectors", 1e9)) == hashlib.sha256(b"vectors").hexdigest()
     assert content_digest(tmp_path / "none") == ABSENT
 
 
-def test_an_old_file_is_read_once(tmp_path: Path, cache: Path):
+def test_an_unchanged_file_is_read_once(tmp_path: Path, cache: Path):
     path = written(tmp_path / "a", b"vectors", 1e9)
     digest = content_digest(path)
     (note,) = cache.rglob("*.json")
@@ -37,14 +37,14 @@ def test_an_old_file_is_read_once(tmp_path: Path, cache: Path):
     assert content_digest(path) == hashlib.sha256(b"VECTORS").hexdigest()
 
 
-def test_a_file_that_just_changed_is_not_remembered(tmp_path: Path, cache: Path):
+def test_the_digest_of_a_recent_file_is_not_cached(tmp_path: Path, cache: Path):
     path = tmp_path / "a"
     path.write_bytes(b"vectors")
     content_digest(path)
     assert not list(cache.rglob("*.json"))
 
 
-def test_a_folder_is_its_names_and_contents(tmp_path: Path):
+def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path: Path):
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):
         (folder / "deep").mkdir(parents=True)
@@ -54,7 +54,7 @@ def test_a_folder_is_its_names_and_contents(tmp_path: Path):
     assert content_digest(one) != content_digest(other)
 
 
-def test_without_a_place_to_remember_it_is_read_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_cache_a_file_is_read_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     path = written(tmp_path / "a", b"vectors", 1e9)

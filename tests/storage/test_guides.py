@@ -1,4 +1,4 @@
-"""The current guide is that of the latest instant, whichever was written or read last."""
+"""The current guide is the one with the latest instant."""
 
 import datetime
 import json

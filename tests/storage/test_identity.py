@@ -1,4 +1,4 @@
-"""Which home this is: an id that a move keeps and a copy does not share."""
+"""The id of a home, which a moved home keeps and a copy does not."""
 
 import json
 import shutil
@@ -24,14 +24,14 @@ def test_a_home_of_an_older_version_is_given_one(tmp_path):
     assert make_home_id(tmp_path) == read_home_id(tmp_path) != ""
 
 
-def test_a_moved_home_keeps_its_id_also_when_it_moves_on(tmp_path):
+def test_a_home_keeps_its_id_when_it_is_moved_twice(tmp_path):
     own = make_home_id(tmp_path / "first")
     second = (tmp_path / "first").rename(tmp_path / "second")
     assert read_home_id(second) == make_home_id(second) == own
     assert read_marker(second)["folder"] == str(second)
 
 
-def test_a_copy_has_an_id_of_its_own_and_the_first_keeps_its(tmp_path):
+def test_a_copied_home_gets_a_new_id(tmp_path):
     own = make_home_id(tmp_path / "first")
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / "first", copy)

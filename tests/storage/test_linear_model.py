@@ -1,4 +1,4 @@
-"""A linear model on disk: what was written is read, whole or not at all."""
+"""Linear models round-trip, and are written completely or not at all."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_a_failed_save_leaves_the_model_before(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["svm"]
 
 
-def test_another_kind_or_none_is_named(tmp_path: Path) -> None:
+def test_a_folder_of_another_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="contains no OnlineSvm"):
         read_linear_model(tmp_path, "OnlineSvm")
     write_linear_model(tmp_path / "other", "Factorisation", {"weights": WEIGHTS}, {}, {})

@@ -1,4 +1,4 @@
-"""Model files: what is packed is unpacked, and nothing else."""
+"""Model files round-trip, and other content is rejected."""
 
 import hashlib
 import json
@@ -129,7 +129,7 @@ def test_pickled_arrays_links_compression_and_missing_parts_are_rejected(
     assert f"has {good.stat().st_size:,} bytes; the limit is 100" in reason_of(good)
 
 
-def test_no_damage_is_read(folder: Path, tmp_path: Path) -> None:
+def test_damaged_model_files_are_rejected(folder: Path, tmp_path: Path) -> None:
     """Files cut anywhere, and files with one changed byte, are rejected or unchanged in content."""
     write_model_file(folder, INFO, tmp_path / "a.zip")
     content, parts = (tmp_path / "a.zip").read_bytes(), contents(folder)

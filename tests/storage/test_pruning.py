@@ -1,4 +1,4 @@
-"""The newest of each kind stay; what an unchanged night used again is new."""
+"""Removal of old artifacts; artifacts that were used again count as new."""
 
 import os
 
@@ -45,7 +45,7 @@ def test_artifacts_used_again_stay(workspace):
     assert keys(workspace, Corpus) == {"e"}
 
 
-def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
+def test_a_partial_training_is_removed_if_enough_complete_ones_are_newer(workspace):
     half = workspace.artifact_folder(Corpus, "half").with_suffix(".partial")
     half.mkdir()
     os.utime(half, (1_000_000 - 2.5, 1_000_000 - 2.5))  # older than a, b and c
@@ -54,7 +54,7 @@ def test_half_a_training_goes_when_as_many_whole_ones_are_newer(workspace):
     assert keys(workspace, Corpus) == {"a", "b", "c"}
 
 
-def test_a_dry_run_says_the_same_and_removes_nothing(workspace):
+def test_a_dry_run_reports_the_same_and_removes_nothing(workspace):
     told = prune_artifacts(workspace, 2, dry_run=True)
     assert len(keys(workspace, Corpus)) == 5
     assert told == prune_artifacts(workspace, 2)
@@ -79,7 +79,7 @@ def test_a_killed_removal_leaves_nothing_that_counts(workspace, monkeypatch):
     assert keys(workspace, Corpus) == {*"abcd"}
 
 
-def test_of_champions_from_a_server_only_the_one_that_serves_stays(workspace):
+def test_only_the_current_downloaded_champion_remains(workspace):
     for digest in ("a" * 16, "b" * 16):
         (workspace.home / "champions" / digest).mkdir(parents=True)
         (workspace.home / "champions" / digest / "model").write_text("12345", encoding="utf-8")
@@ -96,6 +96,6 @@ def test_unfinished_work_is_left_alone(workspace):
     assert partial.exists()
 
 
-def test_the_last_one_never_goes(workspace):
+def test_keeping_no_artifact_is_refused(workspace):
     with pytest.raises(ValueError, match="keep must be at least 1, got 0"):
         prune_artifacts(workspace, 0)

@@ -1,4 +1,4 @@
-"""Vectors kept across nights: what is kept, what is dropped, and what a reader sees meanwhile."""
+"""The store of sentence vectors: adding, merging, removing, concurrent readers."""
 
 from pathlib import Path
 
@@ -51,13 +51,13 @@ def test_a_text_without_a_vector_is_an_error(tmp_path: Path):
         store.take(text_keys(["a", "zz"]))
 
 
-def test_keys_are_of_the_text_alone():
+def test_keys_depend_only_on_the_text():
     assert text_keys(["a", "b", "a"]).tolist()[0::2] == [text_keys(["a"])[0]] * 2
     assert len(set(text_keys(map(str, range(10_000))).tolist())) == 10_000
     assert text_keys(["broken \ud800 surrogate"]).shape == (1,) and text_keys([]).dtype == np.uint64
 
 
-def test_encoders_stand_side_by_side(tmp_path: Path):
+def test_each_encoder_has_a_separate_store(tmp_path: Path):
     one, other = opened(tmp_path), opened(tmp_path, "encoder 2")
     one.add(text_keys(["a"]), vectors(1))
     other.add(text_keys(["a"]), vectors(2))
@@ -125,14 +125,14 @@ def test_full_pieces_stay_as_they_are(many_pieces: SentenceStore, monkeypatch: p
 
 
 @pytest.mark.parametrize(("in_use", "kept"), [(10, 40), (9, 9), (0, 0)])
-def test_rows_out_of_use_go_when_they_are_most(many_pieces: SentenceStore, in_use: int, kept: int):
+def test_unused_rows_are_removed_if_they_are_the_majority(many_pieces: SentenceStore, in_use: int, kept: int):
     used = [f"text {number}" for number in range(in_use)]
     many_pieces.compact(text_keys([*used, *used]))
     assert len(many_pieces) == len(opened(many_pieces.folder.parents[1])) == kept
     assert first(many_pieces, *used) == list(range(in_use))
 
 
-def test_a_reader_reads_on_through_a_compaction(many_pieces: SentenceStore):
+def test_a_reader_continues_during_a_compaction(many_pieces: SentenceStore):
     reader = opened(many_pieces.folder.parents[1])
     many_pieces.compact(text_keys([f"text {number}" for number in range(20)]))
     assert first(reader, "text 3", "also 19") == [3, -19]

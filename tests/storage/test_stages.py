@@ -1,5 +1,4 @@
-"""A stage runs again when its inputs, settings, code or libraries change, or its folder is damaged; and only
-then."""
+"""A stage runs again only if inputs, settings, code or packages change, or its folder is damaged."""
 
 import ast
 import inspect
@@ -94,26 +93,26 @@ REACHED += ["storage/deeper.py"]
 
 
 @pytest.mark.parametrize("name", [*REACHED, "tasks/b/unrelated.py", "tasks/a/notes.md"])
-def test_only_code_that_is_reached_counts(tree: Path, name: str):
+def test_only_imported_code_is_part_of_the_key(tree: Path, name: str):
     before = print_of(tree)
     (tree / name).write_text((tree / name).read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
     assert (print_of(tree) != before) is (name in REACHED)
 
 
-def test_the_place_of_the_checkout_does_not_count(tree: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_path_of_the_checkout_is_not_part_of_the_key(tree: Path, monkeypatch: pytest.MonkeyPatch):
     before = print_of(tree)
     moved = tree.rename(tree.with_name("elsewhere"))
     monkeypatch.setattr(stages, "ROOT", moved)
     assert print_of(moved) == before
 
 
-def test_versions_of_the_libraries_count(tree: Path, monkeypatch: pytest.MonkeyPatch):
+def test_versions_of_packages_are_part_of_the_key(tree: Path, monkeypatch: pytest.MonkeyPatch):
     before = print_of(tree)
     monkeypatch.setattr(stages, "_version", lambda package: "9.9" if package == "lxml" else "1.0")
     assert print_of(tree) != before
 
 
-def test_real_stages_reach_what_they_stand_on():
+def test_the_closure_of_a_stage_contains_its_libraries():
     files, packages = import_closure(stages.ROOT / "tasks/tokenize/task.py")
     names = {path.relative_to(stages.ROOT).as_posix() for path in files}
     assert {
@@ -130,7 +129,7 @@ STAGE = Stage(Corpus, str(stages.ROOT / "tasks/preprocess/task.py"))
 GUIDE = Guide(path="artifacts/guide/a", digest="aa", counts={"programmes": 1})
 
 
-def test_an_artifact_counts_by_its_digest_alone():
+def test_only_the_digest_of_an_artifact_is_part_of_the_key():
     key = STAGE.key(GUIDE, TokenizeSettings())
     assert len(key) == 32 and key == STAGE.key(GUIDE, TokenizeSettings())
     assert key == STAGE.key(replace(GUIDE, path="artifacts/guide/b", counts={}), TokenizeSettings())
@@ -139,7 +138,7 @@ def test_an_artifact_counts_by_its_digest_alone():
     assert key != Stage(Vocabulary, STAGE.file).key(GUIDE, TokenizeSettings())
 
 
-def test_every_setting_counts_however_deep():
+def test_nested_settings_are_part_of_the_key():
     keys = {
         STAGE.key(GUIDE, settings)
         for settings in (
@@ -161,7 +160,7 @@ def test_plain_values_and_lists_can_be_inputs():
     assert STAGE.key((1, 2)) == STAGE.key([1, 2])
 
 
-def test_data_is_no_input():
+def test_data_cannot_be_an_input():
     with pytest.raises(ValueError, match="a stage has an input of type set; inputs must be artifacts"):
         STAGE.key({1, 2})
 
@@ -186,19 +185,19 @@ def publish(home: Path, content: str = "content") -> Corpus:
     return draft.artifact
 
 
-def test_a_published_folder_is_found_though_prefect_has_noted_nothing(tmp_path: Path, results: ResultStore):
+def test_a_published_result_is_used_without_a_record_of_prefect(tmp_path: Path, results: ResultStore):
     assert found(results, tmp_path) is None
     made = publish(tmp_path)
     assert found(results, tmp_path) == made == found(results, tmp_path)
 
 
-def test_who_is_told_does_not_count(tmp_path: Path, results: ResultStore):
+def test_the_run_that_reports_is_not_part_of_the_key(tmp_path: Path, results: ResultStore):
     made = publish(tmp_path)
     assert found(results, tmp_path, run="0123") == made
     assert found(results, tmp_path, settings=PreprocessSettings(minimum_titles=1)) is None
 
 
-def test_a_damaged_folder_is_not_found_and_a_mended_one_is(tmp_path: Path, results: ResultStore):
+def test_a_damaged_result_is_not_used_until_it_is_published_again(tmp_path: Path, results: ResultStore):
     made = publish(tmp_path)
     assert found(results, tmp_path) == made
     file = tmp_path / made.path / "file.txt"
@@ -209,7 +208,7 @@ def test_a_damaged_folder_is_not_found_and_a_mended_one_is(tmp_path: Path, resul
     assert publish(tmp_path, "mended") == found(results, tmp_path) != made
 
 
-def test_two_homes_never_share_a_result(tmp_path: Path, results: ResultStore):
+def test_homes_do_not_share_results(tmp_path: Path, results: ResultStore):
     made = [publish(tmp_path / name, content=name) for name in "ab"]
     assert made[0].path == made[1].path
     assert [found(results, tmp_path / name) for name in "abab"] == [*made, *made]
@@ -237,7 +236,9 @@ def test_parameters_of_tasks_are_in_the_order_of_the_inputs(learnt, results: Res
         assert Workspace(home).read(type(made), made.path.split("/")[-1]) == made
 
 
-def test_the_content_of_a_model_file_counts_not_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_content_of_a_model_file_is_part_of_the_key_but_not_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     stage = Stage(Vocabulary, __file__)
     for name in "ab":

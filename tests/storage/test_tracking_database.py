@@ -1,5 +1,4 @@
-"""MLFLOW_TRACKING_URI that names a database: artifacts in the home, and a password in it for nobody's
-eyes."""
+"""MLFLOW_TRACKING_URI with a database: artifacts in the home, and passwords in no file."""
 
 import contextlib
 import os
@@ -39,7 +38,7 @@ def test_artifacts_of_another_database_are_in_the_home(database: str, tmp_path: 
 
 
 @pytest.mark.slow
-def test_where_a_run_is_tells_no_password_of_a_database(database: str, tmp_path: Path) -> None:
+def test_the_location_of_a_run_contains_no_password(database: str, tmp_path: Path) -> None:
     tracking = Tracking(tmp_path / "home")
     run_id = tracking.start_run("flow-1", "night")
     where = tracking.run_location(run_id)
@@ -104,7 +103,7 @@ def test_the_page_of_a_run_on_a_server_has_no_password(
 
 
 @pytest.mark.slow
-def test_a_home_whose_database_was_cut_off_in_its_creation_opens(tmp_path: Path) -> None:
+def test_a_home_with_a_partially_created_database_opens(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     program = f"from storage.tracking.connection import MlflowConnection; MlflowConnection({home!r}).client"
     (tmp_path / "temporary").mkdir()

@@ -1,4 +1,4 @@
-"""The registry against a real MLflow on SQLite: versions, champion, homes that move."""
+"""The registry with MLflow on SQLite: versions, champion, moved homes."""
 
 import os
 import shutil
@@ -94,7 +94,7 @@ def test_promotion_and_rollback(tracking: Tracking, registry: Registry, tmp_path
     assert registry.champion() is None
 
 
-def test_a_rollback_goes_back_one_by_one_and_no_further(
+def test_rollbacks_restore_earlier_champions_one_by_one(
     tracking: Tracking, registry: Registry, tmp_path: Path
 ) -> None:
     with pytest.raises(TrackingError, match="no version of guidespace-titles is champion"):
@@ -122,7 +122,7 @@ def test_a_rollback_goes_back_one_by_one_and_no_further(
     assert registry.rollback_day("4") == "" and registry.promoted(limit=1) == [("4", 0.5)]
 
 
-def test_a_rollback_passes_over_versions_without_files(
+def test_a_rollback_skips_versions_without_files(
     tracking: Tracking, registry: Registry, tmp_path: Path
 ) -> None:
     run_id, places = tracking.start_run("flow-1", "friday"), []
@@ -136,7 +136,7 @@ def test_a_rollback_passes_over_versions_without_files(
     assert registry.rollback(at=NIGHT) == ("3", "1")
 
 
-def test_a_model_card_stands_below_the_description_and_is_replaced(
+def test_a_model_card_follows_the_description_and_is_replaced(
     tracking: Tracking, registry: Registry, tmp_path: Path
 ) -> None:
     version = register(registry, tracking.start_run("flow-1", "friday"), tmp_path, "aaa")
@@ -147,7 +147,7 @@ def test_a_model_card_stands_below_the_description_and_is_replaced(
     assert text.startswith("Champion since Friday.\n\n## Model card\n\nxxx") and len(text) == 5000
 
 
-def test_a_chosen_name_is_known_to_whoever_reads_the_home(
+def test_a_chosen_model_name_is_stored_in_the_home(
     tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
 ) -> None:
     chosen = Registry(mlflow_home, code=STAND_IN, name="our titles")
@@ -162,7 +162,7 @@ def test_a_chosen_name_is_known_to_whoever_reads_the_home(
     )
 
 
-def test_the_homes_own_database_has_the_plain_name_however_it_is_named(
+def test_the_database_of_the_home_uses_the_default_model_name(
     tracking: Tracking, mlflow_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking.mlflow.uri)
@@ -209,7 +209,7 @@ def test_a_champion_that_was_changed_is_refused(
         registry.champion()
 
 
-def test_a_champion_whose_files_are_gone_is_explained_and_can_be_made_again(
+def test_a_champion_without_files_is_an_error_and_can_be_registered_again(
     tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
 ) -> None:
     run_id = tracking.start_run("flow-1", "friday")
@@ -220,7 +220,7 @@ def test_a_champion_whose_files_are_gone_is_explained_and_can_be_made_again(
     assert register(registry, run_id, tmp_path, "aaa") == "2"
 
 
-def test_a_moved_home_is_whole(
+def test_a_moved_home_keeps_its_champion(
     tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
 ) -> None:
     run_id = tracking.start_run("flow-1", "friday")
@@ -242,7 +242,7 @@ def test_a_moved_home_is_whole(
     assert not mlflow_home.exists()
 
 
-def test_a_copied_home_leaves_the_first_alone(
+def test_a_copied_home_does_not_change_the_original(
     tracking: Tracking, registry: Registry, tmp_path: Path, mlflow_home: Path
 ) -> None:
     registry.promote(

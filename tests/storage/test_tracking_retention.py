@@ -1,4 +1,4 @@
-"""Old models and runs go from a real MLflow; what serves, and what a rollback leads to, stays."""
+"""Removal of old models and runs from MLflow; the champion and versions for a rollback remain."""
 
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ def test_the_champion_and_the_last_promoted_stay(
     assert prune_model_versions(registry, 2).count == 0
 
 
-def test_a_model_whose_files_went_is_made_again(
+def test_a_model_with_removed_files_is_registered_again(
     tracking: Tracking, registry: Registry, nights: list[str], tmp_path: Path, mlflow_home: Path
 ) -> None:
     prune_model_versions(Registry(mlflow_home), 1)
@@ -99,7 +99,7 @@ def test_a_killed_clean_up_is_finished_by_the_next(
     assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 4
 
 
-def test_a_model_that_a_killed_run_left_without_a_version_goes(
+def test_a_model_without_a_version_is_removed(
     tracking: Tracking, registry: Registry, nights: list[str], tmp_path: Path, mlflow_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -114,7 +114,7 @@ def test_a_model_that_a_killed_run_left_without_a_version_goes(
     assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 7
 
 
-def test_old_runs_go_but_those_of_kept_models(
+def test_old_runs_are_removed_except_those_of_remaining_models(
     tracking: Tracking, nights: list[str], mlflow_home: Path
 ) -> None:
     running = tracking.start_run("flow-9", "at work")

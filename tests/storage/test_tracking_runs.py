@@ -1,4 +1,4 @@
-"""Runs against a real MLflow on SQLite, and what becomes of scores and settings there."""
+"""Runs with MLflow on SQLite: scores, settings, tags."""
 
 import re
 import subprocess
@@ -57,7 +57,7 @@ def test_a_run_is_resumed_by_its_flow_run(tracking: Tracking) -> None:
     assert len(tracking.mlflow.client.search_runs([tracking.mlflow.experiment_id])) == 2
 
 
-def test_the_next_night_closes_what_died_with_its_worker(tracking: Tracking) -> None:
+def test_the_next_night_ends_the_runs_of_a_killed_worker(tracking: Tracking) -> None:
     """The writer holds the home: whatever else MLflow shows as running in it is dead, but for runs that are
     not ours."""
     dead, ended, own = (tracking.start_run(name, name) for name in ("dead", "ended", "own"))
@@ -82,7 +82,7 @@ def test_links_lead_both_ways(tracking: Tracking) -> None:
     assert tracking.run_location(run_id).endswith(f"/runs/{run_id}?workflowType=machine_learning")
 
 
-def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:
+def test_all_steps_of_a_metric_are_logged(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night")
     tracking.log_steps(
         run_id, ((step, {"train/loss": 1 / (step + 1), "train/lr": 0.1}) for step in range(1250))
@@ -93,7 +93,7 @@ def test_metrics_over_steps_arrive_whole(tracking: Tracking) -> None:
     ]
 
 
-def test_many_params_arrive_whole(tracking: Tracking) -> None:
+def test_many_params_are_logged(tracking: Tracking) -> None:
     run_id = tracking.start_run("flow-1", "night", params={f"p{i}": i for i in range(250)})
     assert tracking.mlflow.client.get_run(run_id).data.params == {f"p{i}": str(i) for i in range(250)}
 
@@ -212,7 +212,7 @@ def test_the_nights_are_those_that_reported_oldest_first(tracking: Tracking) -> 
     assert [night.version for night in read_nights(tracking.mlflow, limit=2)] == ["2", "3"]
 
 
-def test_nights_stand_in_the_order_of_what_they_knew(tracking: Tracking) -> None:
+def test_nights_are_ordered_by_their_instant(tracking: Tracking) -> None:
     instants = ("", "2026-03-02T03:30:00+00:00", "2026-03-03T03:30:00+00:00", "2026-03-01T03:30:00+00:00")
     for number, instant in enumerate(instants):
         tags = {AS_OF_TAG: instant} if instant else {}  # the first is of an older version

@@ -1,5 +1,4 @@
-"""Tracking and Registry against an MLflow server: everything by MLFLOW_TRACKING_URI, nothing of MLflow's in
-the home."""
+"""Tracking and Registry with an MLflow server at MLFLOW_TRACKING_URI."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The home: published whole or not at all, damage noticed."""
+"""The home: artifacts are published completely or not at all, and damage is detected."""
 
 import datetime
 import json
@@ -55,7 +55,7 @@ def test_a_writer_can_name_the_digest_itself(home: Workspace):
     assert home.read(Corpus, "key") == draft.artifact and draft.artifact.digest == "ab" * 32
 
 
-def test_an_exception_leaves_what_was_there(home: Workspace):
+def test_an_exception_keeps_the_published_artifact(home: Workspace):
     before = publish(home, "old")
     for key in ("key", "new"):
         with pytest.raises(FileNotFoundError), home.publishing(Corpus, key) as draft:
@@ -65,7 +65,7 @@ def test_an_exception_leaves_what_was_there(home: Workspace):
     assert [path.name for path in home.artifact_folder(Corpus, "key").parent.iterdir()] == ["key"]
 
 
-def test_publishing_again_replaces_the_whole_folder(home: Workspace):
+def test_publishing_again_replaces_the_complete_folder(home: Workspace):
     publish(home, "old")
     with home.publishing(Corpus, "key") as draft:
         (draft.folder / "only.txt").write_text("new", encoding="utf-8")
@@ -109,12 +109,12 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_none(home: Workspace, damage: Callable[[Path], object]):
+def test_a_damaged_artifact_is_not_read(home: Workspace, damage: Callable[[Path], object]):
     damage(home.folder(publish(home)))
     assert home.read(Corpus, "key") is None
 
 
-def test_a_folder_that_is_gone_says_what_to_do(home: Workspace):
+def test_a_missing_artifact_is_an_error_with_a_remedy(home: Workspace):
     with pytest.raises(
         HomeError, match=r"Corpus artifacts/corpus/gone is not in .*home. Run `guidespace nightly` again"
     ):
@@ -148,7 +148,7 @@ def test_another_layout_is_refused(home: Workspace, version: object):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "3", "{}", "null"])
-def test_a_damaged_home_json_is_said(home: Workspace, content: str):
+def test_a_damaged_home_json_is_an_error(home: Workspace, content: str):
     (home.home / "home.json").write_text(content, encoding="utf-8")
     with pytest.raises(HomeError, match=r"home\.json is damaged"):
         Workspace(home.home)

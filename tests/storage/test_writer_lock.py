@@ -1,4 +1,4 @@
-"""One writer a home: others are waits who holds it, wait or are refused; a killed one holds nothing."""
+"""A home has one writer; other writers wait or are refused, and a killed writer holds no lock."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ HOLD = """
 """
 
 
-def test_a_second_writer_is_waits_who_holds_the_home(home: Workspace):
+def test_a_second_writer_is_refused_and_the_error_names_the_first(home: Workspace):
     with process(HOLD, str(home.home), stdin=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdin is not None
         assert holder.stdout.readline() == "holding\n"
@@ -64,7 +64,7 @@ def test_a_second_writer_is_waits_who_holds_the_home(home: Workspace):
     assert home.holder() is None
 
 
-def test_a_killed_writer_leaves_the_old_and_a_heap_that_the_next_writer_removes(home: Workspace):
+def test_the_next_writer_removes_the_draft_of_a_killed_one(home: Workspace):
     with home.publishing(Corpus, "key") as draft:
         (draft.folder / "file.txt").write_text("old", encoding="utf-8")
     before = draft.artifact
@@ -85,7 +85,7 @@ def test_a_killed_writer_leaves_the_old_and_a_heap_that_the_next_writer_removes(
         assert [path.name for path in left.iterdir()] == ["key"]
 
 
-def test_the_next_flow_run_learns_which_one_died_whoever_wrote_between(home: Workspace):
+def test_the_next_flow_run_gets_the_id_of_a_killed_one(home: Workspace):
     hold = HOLD.replace('feeds")', 'feeds", flow_run="1-2")')
     with process(hold, str(home.home), stdin=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "holding\n"
@@ -110,7 +110,7 @@ def test_the_same_process_cannot_write_twice(home: Workspace):
         pass
 
 
-def test_nobody_is_named_where_nobody_wrote(home: Workspace):
+def test_a_home_without_a_writer_has_no_holder(home: Workspace):
     assert home.holder() is None
     (home.home / "writer.lock").write_text("{", encoding="utf-8")
     assert home.holder() is None
@@ -164,7 +164,7 @@ def another_user():
         yield Path(folder), stepping_in
 
 
-def test_who_may_only_read_reads_and_is_waits_why_not_more(another_user):
+def test_a_user_without_write_access_can_read_but_not_write(another_user):
     folder, stepping_in = another_user
     workspace = Workspace(folder / "home")
     with workspace.publishing(Corpus, "key") as draft:

@@ -1,4 +1,4 @@
-"""The time zone of a home: where it comes from, and that it stays."""
+"""The time zone of a home."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def test_a_home_of_an_older_version_gets_its_zone_from_its_next_writer(tmp_path)
     assert read_marker(tmp_path) == {"layout_version": 1, "zone": "UTC"}
 
 
-def test_a_name_that_is_no_zone_is_refused(tmp_path):
+def test_invalid_zones_are_refused(tmp_path):
     Workspace(tmp_path)
     for name in ("Mars/Olympus", "CEST", "+0100", "../etc", ""):
         with pytest.raises(ZoneError, match="is not an IANA time zone"):

@@ -1,6 +1,5 @@
-"""Pools of processes and what is left of them."""
+"""Pools of processes, and processes that are lost."""
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -21,7 +20,6 @@ from tasks.pool import (
     helper_process,
     helper_submit,
     iterate_in_pool,
-    open_pool,
     worker_process,
 )
 from tasks.pool_settings import PoolSettings
@@ -47,7 +45,7 @@ def count_down(start):
     return "zero"
 
 
-def test_many_titles_are_worth_the_process_beside_while_there_is_one():
+def test_the_helper_process_computes_for_a_range_of_title_counts():
     with helper_process():
         own = helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result()
         assert own == helper_submit(MIN_HELPER_TITLES + 1)(os.getpid).result() != os.getpid()
@@ -60,7 +58,7 @@ def test_many_titles_are_worth_the_process_beside_while_there_is_one():
 
 
 @pytest.mark.parametrize("titles", [1, MIN_HELPER_TITLES + 1])
-def test_a_generator_beside_yields_returns_and_raises_as_here(titles):
+def test_generators_behave_equally_in_the_helper_process(titles):
     with helper_process():
         submit = helper_submit(titles)
         first, second = iterate_in_pool(submit, count_down, 2), iterate_in_pool(submit, count_down, 1)
@@ -103,18 +101,13 @@ def print_or_fail(fails):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_worker_that_leaves_early_has_printed_and_one_that_failed_says_so(fails, capfd):
+def test_output_and_errors_of_a_worker_are_printed(fails, capfd):
     process = multiprocessing.get_context("spawn").Process(target=print_or_fail, args=[fails])
     process.start()
     process.join(60)
     shown = capfd.readouterr()
     assert process.exitcode == int(fails) and shown.out == "printed\n"
     assert ("ValueError: thirteen" in shown.err) == fails
-
-
-def test_a_worker_collects_garbage_rarely():
-    with open_pool("processes", 1) as submit:
-        assert submit(gc.get_threshold).result()[0] == 50_000
 
 
 def square(number: int, folder: Path, lost: int = 0) -> int:

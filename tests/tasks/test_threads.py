@@ -1,4 +1,4 @@
-"""Torch's threads sleep while they wait: OpenMP is told before torch is loaded."""
+"""Threads of torch wait passively, because OMP_WAIT_POLICY is set before torch is loaded."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_threads_wait_asleep():
+def test_openmp_threads_wait_passively():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | {
         "OMP_DISPLAY_ENV": "true"
     }

@@ -1,4 +1,4 @@
-"""The command as a user types it, on one home that a smoke run of the sample guide filled."""
+"""Commands on a home with a smoke run of the sample guide."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from tests.flows.command import ROOT, SAMPLE, answer, guidespace
 METRICS = {"accuracy", "micro_f1", "macro_f1", "precision_at_k", "mrr"}
 
 
-def test_nightly_tells_progress_and_where_everything_is(night):
+def test_nightly_prints_progress_and_paths_of_results(night):
     home, output = night
     for stage in (
         "ingest",
@@ -117,7 +117,7 @@ def test_scores_have_the_documented_form(night):
     assert sure["asked_0.9"]["precision"] > 0.8
 
 
-def test_scores_for_people_name_every_protocol_and_form(night):
+def test_printed_scores_contain_every_protocol_and_form(night):
     done = guidespace("scores", "--home", night[0])
     assert done.returncode == 0
     for words in (
@@ -211,7 +211,7 @@ def test_export_vectors_agree_in_both_forms(night, tmp_path):
             np.testing.assert_allclose([float(value) for value in values], vectors[title], atol=1e-5)
 
 
-def test_doctor_finds_the_installation_sound_and_says_json(night):
+def test_doctor_reports_no_problems_as_json(night):
     findings = answer("doctor", "--home", night[0], "--json")
     assert {finding["state"] for finding in findings} <= {"ok", "note"}
     assert {"Python", "prefect", "torch", "fastapi", "home", "catalogue"} <= {
@@ -227,7 +227,7 @@ def test_doctor_names_a_home_of_another_version(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_home_without_a_run_says_what_to_do(tmp_path):
+def test_commands_in_a_home_without_a_run_recommend_nightly(tmp_path):
     for command in (
         ("scores",),
         ("similar", "Tatort"),
@@ -239,7 +239,7 @@ def test_a_home_without_a_run_says_what_to_do(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_help_needs_nothing_heavy():
+def test_help_imports_no_large_packages():
     heavy = "{'torch', 'prefect', 'mlflow', 'duckdb'}"
     code = "from flows.cli.main import main, sys\nassert main(['--help']) == 0\n"
     code += f"assert not {heavy} & set(sys.modules)"
@@ -251,7 +251,7 @@ def test_help_needs_nothing_heavy():
 HEAVY = {"torch", "prefect", "mlflow", "numba", "scipy", "sklearn"}  # half a gigabyte and seconds
 
 
-def test_commands_without_training_import_no_heavy_packages(night, tmp_path):
+def test_commands_without_training_import_no_large_packages(night, tmp_path):
     home, new = night[0], tmp_path / "home"
     (tmp_path / "guide-2025-03-01.xml").write_text(
         '<tv><programme channel="one" start="20250301100000"><title>News</title></programme></tv>',

@@ -1,4 +1,4 @@
-"""The command ``correct`` as a user types it, and what other commands say then."""
+"""The command ``correct``, and its effect on other commands."""
 
 import json
 
@@ -38,7 +38,7 @@ def command(home, capsys):
     return command_
 
 
-def test_a_title_is_right_at_once_and_as_before_after_undo(night, home, command, tmp_path):
+def test_a_correction_applies_immediately_and_can_be_undone(night, home, command, tmp_path):
     """Corrected in a process of its own; the other home knows nothing of it."""
     (tmp_path / "in.xml").write_text(f"<tv>{programme(TITLE)}{programme(NEW)}</tv>", encoding="utf-8")
 
@@ -105,7 +105,7 @@ def test_errors_are_one_line(command, arguments, problem):
     assert code == 2 and not said and len(error.splitlines()) == 1 and problem in error, error
 
 
-def test_a_home_without_a_model_and_one_that_is_being_written(home, command, tmp_path, capsys):
+def test_homes_without_a_model_or_with_a_writer_are_refused(home, command, tmp_path, capsys):
     Workspace(tmp_path / "empty")
     assert main(["correct", TITLE, "news", "--home", str(tmp_path / "empty")]) == 2
     assert "has no champion model yet" in capsys.readouterr().err
@@ -114,7 +114,7 @@ def test_a_home_without_a_model_and_one_that_is_being_written(home, command, tmp
     assert code == 2 and "is being written by process" in error
 
 
-def test_the_next_night_learns_it(home, command):
+def test_the_next_night_trains_with_the_correction(home, command):
     """A training title has the category in tomorrow's model; a held-out one keeps what the guide says."""
     columns = ["show_key", "title", "labels", "split", "airings"]
     rows = pq.read_table(find_champion(str(home)).folder / "titles.parquet", columns=columns).to_pylist()

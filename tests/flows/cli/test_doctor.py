@@ -1,4 +1,4 @@
-"""What the doctor says of CuPy: not that it is there, but whether it works."""
+"""The command ``doctor`` checks whether CuPy works."""
 
 import sys
 from pathlib import Path

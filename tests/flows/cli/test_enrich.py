@@ -1,4 +1,4 @@
-"""The command ``enrich`` as a user types it, on the home that a smoke run of the sample guide filled."""
+"""The command ``enrich`` on a home with a smoke run of the sample guide."""
 
 import gzip
 import re
@@ -30,7 +30,7 @@ def gaps(tmp_path_factory):
     return file, left
 
 
-def test_a_guide_is_filled_and_all_else_is_as_it_was(night, gaps, tmp_path):
+def test_categories_are_added_and_other_content_is_unchanged(night, gaps, tmp_path):
     (home, _), (file, content) = night, gaps
     out = tmp_path / "out.xml.gz"
     done = guidespace("enrich", file, out, "--home", home, "--mark")
@@ -82,7 +82,7 @@ def test_an_episode_gets_the_number_of_its_other_airing(night, tmp_path):
     assert out.read_text(encoding="utf-8").count(number) == 2
 
 
-def test_a_damaged_guide_is_written_as_far_as_it_goes_and_said(night, gaps, tmp_path):
+def test_a_damaged_guide_is_written_up_to_the_damage_and_reported(night, gaps, tmp_path):
     cut = tmp_path / "cut.xml.gz"
     cut.write_bytes(gaps[0].read_bytes()[:-20_000])
     done = guidespace("enrich", cut, tmp_path / "out.xml", "--home", night[0])

@@ -1,4 +1,4 @@
-"""Which hours an evening is, and its programmes as JSON."""
+"""Hours of an evening, and its programmes as JSON."""
 
 import datetime
 import json
@@ -35,7 +35,7 @@ def clock(text: str) -> datetime.datetime:
         ("14T09:00", None, "14T19:00", None, ("14T18:00", "14T19:00")),
     ],
 )
-def test_an_evening_is_from_six_to_midnight_of_what_is_left(now, begin, end, hours, found):
+def test_an_evening_is_from_six_or_now_to_midnight(now, begin, end, hours, found):
     given = begin and clock(begin), end and clock(end), hours
     assert evening_interval(clock(now), *given) == tuple(map(clock, found))
 
@@ -70,7 +70,7 @@ DAYLIGHT_SAVING = [  # zone, now, begin and end of the evening in UTC
 
 
 @pytest.mark.parametrize(("zone", "now", "begin", "end"), DAYLIGHT_SAVING)
-def test_an_evening_goes_by_the_clock_of_its_day(zone, now, begin, end):
+def test_evenings_use_local_time_on_days_of_clock_changes(zone, now, begin, end):
     moment = in_zone(read_instant(now), ZoneInfo(zone))
     utc = [datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC) for text in (begin, end)]
     found = evening_interval(moment, None, None, None)

@@ -1,4 +1,4 @@
-"""The exit code of each way in which reading feeds can end: README.md and docs/json.md name them."""
+"""Exit codes when feeds are read; docs/json.md lists them."""
 
 import errno
 import http.server
@@ -66,7 +66,7 @@ def ingest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     return run
 
 
-def test_one_bad_feed_beside_a_good_one(ingest, dead: str, gone: str) -> None:
+def test_a_bad_feed_does_not_affect_a_good_one(ingest, dead: str, gone: str) -> None:
     code, out, err = ingest("picture.xml", "good.xml", dead, gone, "missing.xml")
     assert code == exits.INCOMPLETE == 3
     assert "good.xml: 1 programmes seen, 1 stored" in out and "The guide: " in out
@@ -88,7 +88,7 @@ def test_one_bad_feed_beside_a_good_one(ingest, dead: str, gone: str) -> None:
     )
 
 
-def test_no_good_feed_at_all(ingest, dead: str, gone: str) -> None:
+def test_a_run_with_only_bad_feeds_fails(ingest, dead: str, gone: str) -> None:
     code, _, err = ingest("picture.xml", "missing.xml")
     assert (
         code == exits.REFUSED == 2
@@ -174,7 +174,7 @@ def small_disk(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 1_500_000])
-def test_a_full_disk_is_one_line_and_leaves_no_half_a_file(
+def test_a_full_disk_is_one_line_and_leaves_no_partial_file(
     small_disk: Path, tmp_path: Path, left: int
 ) -> None:
     (tmp_path / "good.xml").write_text(GUIDE, encoding="utf-8")
@@ -223,7 +223,7 @@ def raised(*errors: Exception) -> Exception:
         ([RuntimeError("I/O error: No space left on device (os error 28)")], "disk. Free"),
     ],
 )
-def test_a_full_disk_is_known_by_whatever_error(errors: list[Exception], named: str) -> None:
+def test_every_error_of_a_full_disk_is_recognised(errors: list[Exception], named: str) -> None:
     found = exits.expected_error(raised(*errors))
     assert found is not None and found[0] == exits.UNAVAILABLE and named in found[1]
     assert (

@@ -1,4 +1,4 @@
-"""The command ``explain`` of one title: what it is and who decided so. Of two: tests/tasks/search."""
+"""The command ``explain`` with one title; tests/tasks/search tests two titles."""
 
 import json
 from pathlib import Path

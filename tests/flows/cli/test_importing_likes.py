@@ -1,4 +1,4 @@
-"""Files of likes, from a player's database and an export, into a home."""
+"""Import of likes from the database of a player and from an export."""
 
 import datetime
 import json
@@ -22,7 +22,7 @@ def home(tmp_path):
     return str(Workspace(tmp_path / "home").home)
 
 
-def known_of(home, viewer):
+def stored_likes(home, viewer):
     opinions, seen = (table.to_pylist() for table in read_likes(home, hash_viewer(home, viewer)))
     return {row["show_key"]: round(row["value"], 2) for row in opinions}, [row["show_key"] for row in seen]
 
@@ -32,7 +32,7 @@ def test_a_paused_film_is_no_opinion_and_not_seen(home, tmp_path):
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript(JELLYFIN)
     assert "4 rows of 2 viewers about 2 titles" in import_likes(home, file, "me", NOW)
-    opinions, seen = known_of(home, "ann")
+    opinions, seen = stored_likes(home, "ann")
     assert opinions == {"casablanca": 1.0, "midsomer murders": 0.5} and "paused" not in seen
 
 
@@ -44,7 +44,7 @@ def test_an_export_and_a_table_are_both_read(home, tmp_path):
     assert "1 rows of 1 viewer about 1 titles, 1 of them new" in import_likes(
         home, tmp_path / "likes.json", "Ann", NOW
     )
-    opinions, seen = known_of(home, "Ann")
+    opinions, seen = stored_likes(home, "Ann")
     # of the series one episode was watched (0.5) and rated 1 of 10 (-1)
     assert opinions == {"casablanca": 1.0, "midsomer murders": -0.25, "newsnight": -1.0}
     assert seen == ["casablanca", "midsomer murders"]

@@ -87,7 +87,7 @@ def terminal(home: Path) -> Iterator[Terminal]:
         os.close(screen)
 
 
-def left_running(home: Path) -> list[str]:
+def running_processes(home: Path) -> list[str]:
     """Returns the command lines of running processes that were started with a home."""
     found = []
     for about in Path("/proc").glob("[0-9]*"):
@@ -97,9 +97,9 @@ def left_running(home: Path) -> list[str]:
     return found
 
 
-def wait_until_none_is_left(home: Path) -> None:
+def wait_until_none_runs(home: Path) -> None:
     deadline = time.monotonic() + 60
-    while (left := left_running(home)) and time.monotonic() < deadline:
+    while (left := running_processes(home)) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left
 
@@ -115,7 +115,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ctrl_c_ends_the_run_and_its_server(home: Path, moment: str) -> None:
     with terminal(home) as run:
         assert run.read_until(MOMENTS[moment]), run.output
-        while moment != "importing" and not left_running(home):
+        while moment != "importing" and not running_processes(home):
             time.sleep(0.01)
         pressed = time.monotonic()
         os.write(_keyboard(run), b"\x03")
@@ -126,7 +126,7 @@ def test_ctrl_c_ends_the_run_and_its_server(home: Path, moment: str) -> None:
     assert "Crash" not in run.output, run.output
     assert run.output.count("interrupted; ") == 1, run.output
     assert seconds < BOUND_SECONDS
-    wait_until_none_is_left(home)
+    wait_until_none_runs(home)
 
 
 @pytest.mark.slow
@@ -140,7 +140,7 @@ def test_sigterm_ends_the_run_too(home: Path) -> None:
     print(f"SIGTERM: {seconds:.2f} s")
     assert (code, "Traceback" in run.output) == (143, False), run.output
     assert seconds < BOUND_SECONDS
-    wait_until_none_is_left(home)
+    wait_until_none_runs(home)
 
 
 @pytest.mark.slow
@@ -157,21 +157,21 @@ def test_a_killed_run_leaves_no_server(tmp_path: Path) -> None:
     try:
         while "MLflow:" not in (line := run.stdout.readline()):
             assert line
-        assert left_running(home)
+        assert running_processes(home)
     finally:
         run.kill()
         run.wait(10)
         run.stdout.close()
-    wait_until_none_is_left(home)
+    wait_until_none_runs(home)
 
 
 @pytest.mark.slow
-def test_the_same_command_goes_on_where_it_stopped(home: Path) -> None:
+def test_the_same_command_resumes_an_interrupted_run(home: Path) -> None:
     with terminal(home) as run:
         assert run.end() == 0, run.output
     for stage in ("tokenize", "preprocess", "train", "augment", "embed", "cluster", "baselines", "evaluate"):
         assert f"{stage:<10}  unchanged, reused" in run.output, run.output
-    wait_until_none_is_left(home)
+    wait_until_none_runs(home)
 
 
 # what the main thread does when the signal comes: the first cannot be interrupted, the second will not be

@@ -1,4 +1,4 @@
-"""Every key that a command prints with --json stands on the page that documents it."""
+"""Every key that a command prints with --json is documented."""
 
 import json
 import re

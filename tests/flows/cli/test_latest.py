@@ -1,4 +1,4 @@
-"""What an earlier version wrote is read with today's names."""
+"""Files of earlier versions are read with the present names."""
 
 import json
 from pathlib import Path

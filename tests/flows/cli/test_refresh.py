@@ -20,7 +20,7 @@ GUIDE = f"""<tv><programme start="{TODAY:%Y%m%d}180000 +0000" stop="{TODAY:%Y%m%
 
 
 @pytest.mark.slow
-def test_a_missing_secret_block_stops_no_other_feed(served_home: Path, prefect_api: str) -> None:
+def test_a_missing_secret_block_does_not_affect_other_feeds(served_home: Path, prefect_api: str) -> None:
     settings = RefreshSettings(ingest=IngestSettings(private_addresses=True))
     feeds = ["secret:nothing", "secret:my-guide"]
     with serve_guide(GUIDE.encode()) as server:

@@ -28,7 +28,7 @@ def test_every_setting_of_the_form_is_listed_with_its_description(capsys):
     assert len(nested) < 7, nested  # groups of settings, whose members are listed in their place
 
 
-def test_a_setting_tells_type_default_and_bounds(capsys):
+def test_a_setting_has_type_default_bounds_and_description(capsys):
     (epochs,) = rows(capsys, "train.epochs")
     assert epochs == {
         "name": "train.epochs", "type": "int", "default": 5, "bounds": "at least 1, at most 10,000",
@@ -45,7 +45,7 @@ def test_a_setting_tells_type_default_and_bounds(capsys):
     assert all(row["type"] and row["description"] for row in rows(capsys))
 
 
-def test_an_unknown_name_says_what_is_known(capsys):
+def test_an_unknown_setting_lists_the_valid_ones(capsys):
     assert main(["settings", "train.epoch"]) == 2
     assert "no setting is named 'train.epoch'; expected ingest, tokenize" in capsys.readouterr().err
 
@@ -79,7 +79,7 @@ HEAVY = "torch,mlflow,prefect,numba,sklearn,scipy,pyarrow,plotly"
 @pytest.mark.parametrize(
     "arguments", [("nightly", "--feed", "none.xml"), ("ingest", "--feed", "none.xml"), ("doctor",)]
 )
-def test_something_is_said_before_anything_heavy_is_imported(tmp_path, arguments):
+def test_a_line_is_printed_before_large_packages_are_imported(tmp_path, arguments):
     command = [sys.executable, "-c", AT_FIRST_LINE, HEAVY, *arguments, "--home", str(tmp_path / "home")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
     assert done.stdout.splitlines()[1:] == ["[]"], done

@@ -1,4 +1,4 @@
-"""Likes and lists as a viewer types them, on the home that a smoke run of the sample guide filled."""
+"""Commands for likes and lists on a home with a smoke run of the sample guide."""
 
 import datetime
 import json
@@ -50,7 +50,7 @@ def test_a_recommender_that_reads_the_likes_of_all_viewers(home):
     assert {one["why"][0]["title"] for one in found} == {"Midsomer Murders", "MasterChef"}
 
 
-def test_a_list_serves_both_tastes_and_says_why(home):
+def test_a_list_covers_both_tastes_with_reasons(home):
     found = answer("tonight", "--viewer", "Ann", "--at", AT, "--home", home, "--json")
     assert [one["rank"] for one in found] == list(range(1, 11))
     whys = {one["why"][0]["title"] for one in found}
@@ -148,7 +148,7 @@ exit_process(0)
     assert run.data.params["recommender.name"] == "nearest_likes"
 
 
-def test_lists_for_all_viewers_and_nothing_of_who_is_forgotten(home, tmp_path):
+def test_lists_contain_no_data_of_forgotten_viewers(home, tmp_path):
     file = tmp_path / "likes.csv"
     file.write_text(
         "viewer,title,liked\n" + "".join(f"viewer {n},Midsomer Murders,1\n" for n in range(12)),
@@ -190,7 +190,7 @@ def like(home, title, *viewers):
     add_likes(home, pa.Table.from_pylist(rows, schema=LIKES))
 
 
-def test_lists_in_the_making_bring_no_forgotten_viewer_back(home, monkeypatch):
+def test_a_running_flow_does_not_restore_a_forgotten_viewer(home, monkeypatch):
     """`forget` comes after the flow has read the likes and before it has published the lists."""
     like(home, "Midsomer Murders", "Eve", "Bob")
     workspace, read, waits = Workspace(home), threading.Event(), threading.Event()
@@ -222,7 +222,7 @@ def test_lists_in_the_making_bring_no_forgotten_viewer_back(home, monkeypatch):
     assert left == [] and set(read_likes(home)[0]["viewer"].to_pylist()) >= {hash_viewer(home, "Bob")}
 
 
-def test_a_list_in_the_making_brings_no_forgotten_title_back(home):
+def test_a_running_flow_does_not_restore_a_forgotten_title(home):
     like(home, "A Film Of Eve Alone", "Eve")
     opinions, _ = read_likes(home, hash_viewer(home, "Eve"))
     champion, titles = find_champion(home), {"a film of eve alone": "A Film Of Eve Alone"}

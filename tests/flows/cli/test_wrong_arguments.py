@@ -1,4 +1,4 @@
-"""What the command says to arguments that cannot be: one line that names them, exit code 2, nothing begun."""
+"""Invalid arguments: one line that names them, exit code 2, and no side effect."""
 
 import io
 import json
@@ -43,7 +43,7 @@ def home(tmp_path):
     return place
 
 
-def test_an_export_says_where_it_cannot_write(refused, home, tmp_path):
+def test_export_names_paths_that_cannot_be_written(refused, home, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert f"{tmp_path} is a folder" in refused("export", "--home", home, "--format", "parquet", tmp_path)
     assert f"{tmp_path / 'file'} is a file" in refused(
@@ -69,7 +69,7 @@ def test_an_export_says_where_it_cannot_write(refused, home, tmp_path):
         ("serve", "--home"),
     ],
 )
-def test_a_path_that_no_system_has(refused, home, arguments, path):
+def test_invalid_paths_are_refused(refused, home, arguments, path):
     words = [str(home) if word == "HOME" else word for word in arguments]
     refused(*words, path)
 
@@ -78,7 +78,7 @@ def test_a_path_that_no_system_has(refused, home, arguments, path):
 @pytest.mark.parametrize(
     "arguments", [("tonight", "--at"), ("tonight", "--from"), ("tonight", "--until"), ("nightly", "--as-of")]
 )
-def test_instants_are_of_years_with_television(refused, home, arguments, instant):
+def test_years_of_instants_are_limited(refused, home, arguments, instant):
     command, option = arguments
     said = refused(command, "--home", home, option, instant)
     assert f"'{instant}' is not in the years 1900 to 2199" in said
@@ -87,7 +87,7 @@ def test_instants_are_of_years_with_television(refused, home, arguments, instant
 @pytest.mark.parametrize(
     "arguments", [("fasttext", "0"), ("fasttext", "-5"), ("fasttext", str(2**31)), ("vec", "1000")]
 )
-def test_buckets_are_a_number_of_them_and_fasttexts(refused, home, tmp_path, arguments):
+def test_invalid_buckets_are_refused(refused, home, tmp_path, arguments):
     form, buckets = arguments
     assert f"--buckets {buckets}" in refused(
         "export", "--home", home, "--format", form, "--buckets", buckets, tmp_path / "words.bin"
@@ -119,7 +119,7 @@ def test_removed_artifacts_of_the_last_run_are_reported(refused, home, command, 
         (("--rates", "nan"), "rates"),
     ],
 )
-def test_a_contest_of_impossible_sizes_or_rates_does_not_begin(refused, tmp_path, arguments, words):
+def test_tune_refuses_invalid_sizes_and_rates(refused, tmp_path, arguments, words):
     assert words in refused("tune", "--feed", "sample/guide.xml.gz", "--home", tmp_path / "home", *arguments)
     assert not (tmp_path / "home").exists()
 
@@ -146,7 +146,7 @@ def test_settings_that_do_not_fit_each_other_are_refused_before_anything_is_read
     assert not (tmp_path / "home").exists()
 
 
-def test_neighbours_of_a_word_are_asked_for_one_word(tmp_path, capsys, monkeypatch):
+def test_neighbours_takes_a_word_and_vector_also_standard_input(tmp_path, capsys, monkeypatch):
     (tmp_path / "words.vec").write_text(WORDS, encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", io.StringIO("goal\nmatch\n"))
     assert main(["vector", str(tmp_path / "words.vec"), "-", "--json"]) == 0
@@ -158,7 +158,7 @@ def test_neighbours_of_a_word_are_asked_for_one_word(tmp_path, capsys, monkeypat
     assert main(["vector", str(tmp_path / "words.vec"), "goal", "-k", "3"]) == 2
 
 
-def test_a_cosine_that_is_no_number_is_called_one(refused):
+def test_an_invalid_minimum_cosine_is_refused(refused):
     assert (
         "'--minimum': Input should be a valid number, unable to parse string as a number (got 'abc')"
         in refused("duplicates", "--minimum", "abc")
@@ -166,18 +166,18 @@ def test_a_cosine_that_is_no_number_is_called_one(refused):
     assert "--minimum must be from 0.8 to 1, got 0.5" in refused("duplicates", "--minimum", "0.5")
 
 
-def test_values_of_a_query_have_names(refused, home):
+def test_query_parameters_need_names(refused, home):
     assert "--with 'title'" in refused("sql", "--home", home, "--with", "title", "SELECT $title")
 
 
-def test_doctor_does_not_promise_to_make_a_home_of_a_file(tmp_path, capsys):
+def test_doctor_reports_a_file_in_place_of_a_home(tmp_path, capsys):
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert main(["doctor", "--home", str(tmp_path / "file"), "--json"]) == 1
     (found,) = [finding for finding in json.loads(capsys.readouterr().out) if finding["about"] == "home"]
     assert found["state"] == "bad" and "expected a folder" in found["text"]
 
 
-def test_an_option_takes_several_values_only_where_its_command_says_so(refused, home):
+def test_only_some_options_take_several_values(refused, home):
     assert "has no champion" in refused("similar", "--home", home, "--search", "exact", "Murder")
     assert "unknown search best, worst" in refused(
         "tune", "--home", home, "--feed", "sample/guide.xml.gz", "--search", "worst", "best"

@@ -1,4 +1,4 @@
-"""``guidespace serve``: what it answers, refuses and counts, and that it reloads without losing a request."""
+"""``guidespace serve``: answers, errors, metrics, and reloads without lost requests."""
 
 import datetime
 import json
@@ -124,7 +124,7 @@ def test_answers_are_those_of_the_commands(reloader: ModelReloader, served_title
 
 
 @slow
-def test_only_what_airs_this_evening_with_its_airings(
+def test_tonight_returns_only_titles_of_this_evening_with_airings(
     served_home: Path, reloader: ModelReloader, served_titles: list[str]
 ) -> None:
     model = LoadedModel(reloader.home, reloader.current.champion, reloader.current.search, {}, AT)
@@ -138,7 +138,7 @@ def test_only_what_airs_this_evening_with_its_airings(
 
 
 @slow
-def test_answers_outlast_ten_minutes_but_for_those_on_this_evening(
+def test_only_answers_about_this_evening_expire(
     served_home: Path, served_titles: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flows.serving.reloader._now_in_home_zone", lambda home: AT)
@@ -153,7 +153,7 @@ def test_answers_outlast_ten_minutes_but_for_those_on_this_evening(
     assert [reloader.current.cached_answer(kind, query) for kind in kinds] == [*answers[:2], None]
 
 
-def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: Path) -> None:
+def test_a_restricted_search_embeds_titles_that_the_model_lacks(toy_model: Path) -> None:
     search = TitleSearch.open(toy_model)
     row = 5
     some = {search.columns["show_key"][row]: search.columns["title"][row], "nobody cooks": "Nobody Cooks"}
@@ -170,7 +170,7 @@ def test_a_search_among_some_shows_embeds_those_that_the_guide_lacks(toy_model: 
 
 
 @slow
-def test_a_token_is_asked_for_where_there_is_one(reloader: ModelReloader) -> None:
+def test_requests_need_the_token_if_one_is_set(reloader: ModelReloader) -> None:
     asked = {"titles": [NEW]}
     for sent, status in (("", 401), ("wrong", 401), ("sécret", 200)):
         headers = {"Authorization": f"Bearer {sent}".encode()} if sent else {}
@@ -290,7 +290,7 @@ def test_a_rollback_is_one_command(served_home: Path, tmp_path: Path) -> None:
             registry.promote(version, "back", at=AT + datetime.timedelta(days=day))
 
 
-def test_without_a_model_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_without_a_model_recommends_nightly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worlds.publish_guide(tmp_path / "home", worlds.programmes(5))
     assert main(["serve", "--home", str(tmp_path / "home"), "--port", "0"]) == 2
     assert "has no champion model yet (guidespace-titles); run `guidespace nightly" in capsys.readouterr().err

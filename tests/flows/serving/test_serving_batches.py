@@ -10,7 +10,7 @@ from flows.serving.loaded_model import RequestKind
 from tasks.search.query import Query
 
 
-def test_requests_that_wait_are_answered_together_each_its_own() -> None:
+def test_queued_requests_are_computed_together() -> None:
     seen: list[tuple[str, list[int]]] = []
     go_on = threading.Event()
 

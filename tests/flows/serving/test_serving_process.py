@@ -16,7 +16,7 @@ import pytest
 from benchmarks.nights.serve import load, resident
 from storage.tracking import Registry
 from tests.flows.command import guidespace
-from tests.flows.serve_process import AT, CLIENTS, NEW, STAND_IN, ask_by_clients, serving
+from tests.flows.serve_process import AT, CLIENTS, NEW, STAND_IN, request_by_clients, serving
 
 pytestmark = pytest.mark.slow
 Server = tuple[str, subprocess.Popen[bytes], Path]  # address, process, log
@@ -47,7 +47,7 @@ def test_another_champion_serves_without_a_lost_request(
 
     mover = threading.Thread(target=move)
     mover.start()
-    found = ask_by_clients(url, served_titles, ended)
+    found = request_by_clients(url, served_titles, ended)
     mover.join()
     registry.promote("1", "back", at=AT + datetime.timedelta(days=4))
     assert {status for status, _ in found} == {200} and {version for _, version in found} == {"1", "2"}
@@ -81,7 +81,7 @@ def test_two_thousand_requests_without_an_error_or_growth(server: Server, served
     assert taken.returncode == 2 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr
 
 
-def test_the_page_explains_and_tries(server: Server, launched: Any) -> None:
+def test_the_page_lists_paths_and_sends_requests(server: Server, launched: Any) -> None:
     page = launched.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

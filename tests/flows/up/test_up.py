@@ -1,4 +1,4 @@
-"""``guidespace up``: real servers, a night, and what kills leave behind."""
+"""``guidespace up``: real servers, a night, and the clean-up after kills."""
 
 import json
 import os
@@ -27,7 +27,7 @@ PASSWORDS = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
+def test_a_night_and_the_clean_up_after_a_kill(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with standing(home) as up:
         assert {each["name"] for each in up.record["processes"]} == {"Prefect", "MLflow", "worker"}
@@ -106,7 +106,7 @@ def test_a_night_a_kill_and_what_it_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sigterm_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+def test_sigterm_during_the_start_leaves_no_process(tmp_path: Path) -> None:
     home = tmp_path / "home"
     command = [sys.executable, "-m", "flows", "up", "--home", str(home)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8") as up:
@@ -155,7 +155,7 @@ def test_processes_that_a_killed_process_left_are_ended(tmp_path: Path) -> None:
         assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
 
 
-def test_ports_given_taken_and_free() -> None:
+def test_ports_that_are_chosen_in_use_or_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = server.getsockname()[1]
         who = f"process {os.getpid()} \\("

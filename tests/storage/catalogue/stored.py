@@ -1,4 +1,4 @@
-"""Small readings for tests of the catalogue."""
+"""Stores small readings for tests of the catalogue."""
 
 import datetime
 from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from storage.catalogue.snapshots import SnapshotOptions, snapshot_digest, write_
 from tests.storage.catalogue.stored import READ_AT, programmes, store
 
 
-def test_first_of_the_doubles_is_kept_whatever_the_batches(tmp_path: Path) -> None:
+def test_the_first_duplicate_is_stored_for_any_batches(tmp_path: Path) -> None:
     places = ("b", 1, "first"), ("a", 1, "other channel"), ("b", 1, "second"), ("b", 2, "other hour")
     rows = [(channel, hour, "x", category) for channel, hour, category in places]
     with Catalogue.open(tmp_path) as catalogue:
@@ -34,7 +34,7 @@ def test_first_of_the_doubles_is_kept_whatever_the_batches(tmp_path: Path) -> No
         assert ask("SELECT DISTINCT read_at FROM feeds").fetchall() == [(read_at,)]
 
 
-def test_doubles_in_a_large_feed(tmp_path: Path) -> None:
+def test_duplicates_in_a_large_feed(tmp_path: Path) -> None:
     rows = [("c", i % 5000, "x", str(i)) for i in range(20_000)]
     with Catalogue.open(tmp_path) as catalogue:
         assert store(catalogue, "s", "1", programmes(*rows[:7000]), programmes(*rows[7000:])).stored == 5000
@@ -42,7 +42,7 @@ def test_doubles_in_a_large_feed(tmp_path: Path) -> None:
         assert catalogue.connection.execute(query).fetchall() == [(4999,)]
 
 
-def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_failed_reading_is_rolled_back(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         store(catalogue, "s", "1", programmes(("a", 1, "x", "c")), rejects=1)
         before = count_contents(catalogue)
@@ -60,7 +60,7 @@ def test_a_reading_that_raises_leaves_no_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("known", "table"), [(False, "programmes"), (True, "staged_programmes"), (False, "rejects")]
 )
-def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: bool, table: str) -> None:
+def test_inconsistent_counts_are_not_committed(tmp_path: Path, known: bool, table: str) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         if known:
             store(catalogue, "s", "1", programmes(("a", 1, "x", "c")))
@@ -78,7 +78,7 @@ def test_a_ledger_that_does_not_add_up_is_not_committed(tmp_path: Path, known: b
         assert count_contents(catalogue) == before
 
 
-def test_a_commit_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_failed_transaction_raises_its_cause(tmp_path: Path) -> None:
     """DuckDB has ended the transaction by then: that there is none to roll back is not the news."""
     with Catalogue.open(tmp_path) as catalogue:
         draft = feed_writer(catalogue, source="s", content_digest="2", size=1, read_at=READ_AT)

@@ -1,4 +1,4 @@
-"""What a person corrected, in the catalogue and beside it."""
+"""Manual corrections in the catalogue and in corrections.json."""
 
 import datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ def stored(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_last_one_of_a_show_counts_and_other_homes_know_nothing(stored: Path, tmp_path_factory) -> None:
+def test_the_last_correction_of_a_show_applies_in_this_home_only(stored: Path, tmp_path_factory) -> None:
     assert [*read_corrections(stored)] == ["odd", "even"]
     again = correction("odd", "music", "dance", day=2)
     with Catalogue.open(stored) as catalogue:
@@ -39,14 +39,14 @@ def test_the_last_one_of_a_show_counts_and_other_homes_know_nothing(stored: Path
     assert read_corrections(tmp_path_factory.mktemp("other")) == {}
 
 
-def test_one_is_removed_once(stored: Path) -> None:
+def test_a_correction_is_removed_once(stored: Path) -> None:
     with Catalogue.open(stored) as catalogue:
         assert remove_correction(catalogue, "odd") == correction("odd", "crime")
         assert remove_correction(catalogue, "odd") is None
     assert [*read_corrections(stored)] == ["even"]
 
 
-def test_corrections_known_at_an_instant(stored: Path) -> None:
+def test_corrections_at_an_instant(stored: Path) -> None:
     assert [*read_corrections(stored, NOON)] == ["odd"]
     assert [*read_corrections(stored, NOON + DAY)] == ["odd", "even"]
     assert read_corrections(stored, NOON - DAY) == {}

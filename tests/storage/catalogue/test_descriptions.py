@@ -1,4 +1,4 @@
-"""Descriptions of the Guide: whose they are, which, and in what order."""
+"""Descriptions of the Guide: selection and order."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_each_title_has_its_distinct_ones_most_airings_first(tmp_path: Path) -> 
     assert found == [("a", "once", 1), ("b", "often", 2), ("b", "early", 1), ("b", "rare", 1)]
 
 
-def test_a_title_has_few(tmp_path: Path) -> None:
+def test_the_number_of_descriptions_of_a_title_is_limited(tmp_path: Path) -> None:
     said = [("news", f"text {number:02}") for number in range(20)] + [("news", "text 19")]
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, *said)
@@ -51,7 +51,7 @@ def test_a_title_has_few(tmp_path: Path) -> None:
     ]
 
 
-def test_they_are_as_known_at_the_instant(tmp_path: Path) -> None:
+def test_descriptions_are_those_at_the_instant(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, ("x", "first words"))
         read(catalogue, 2, ("x", "other words"))
@@ -60,7 +60,7 @@ def test_they_are_as_known_at_the_instant(tmp_path: Path) -> None:
     assert then == [("x", "first words", 1)]
 
 
-def test_a_source_that_is_not_heard_says_nothing(tmp_path: Path) -> None:
+def test_only_descriptions_of_the_chosen_source_are_used(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, ("x", "of the first"))
         read(catalogue, 2, ("x", "of the second"), ("y", "later"), source="t")

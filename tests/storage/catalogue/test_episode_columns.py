@@ -1,4 +1,4 @@
-"""Season, episode and part as columns: at ingest, of programmes stored before, in snapshots, tonight."""
+"""Columns season, episode and part: at ingest, after an upgrade, in snapshots and in `tonight`."""
 
 import datetime
 from pathlib import Path
@@ -47,7 +47,7 @@ def stored(catalogue: Catalogue) -> list[tuple]:
     return catalogue.connection.execute(query).fetchall()
 
 
-def test_columns_say_what_the_parser_reads() -> None:
+def test_columns_equal_the_results_of_the_parser() -> None:
     made = list(zip(*(column.to_pylist() for column in EpisodeReader().columns(rows())), strict=True))
     assert made == [tuple(read_episode(numbers, title, sub_title)) for title, sub_title, numbers in ROWS]
     assert [(season, episode, part, parts) for season, _, episode, _, part, parts in made] == EXPECTED
@@ -59,7 +59,7 @@ def test_columns_say_what_the_parser_reads() -> None:
     ]
 
 
-def test_a_home_from_before_the_columns_gets_them(tmp_path: Path) -> None:
+def test_a_home_of_an_older_version_gets_the_columns(tmp_path: Path) -> None:
     """And one that never kept the systems of numbers."""
     before = [step.name for step in read_migrations()].index(EPISODE_MIGRATION)
     migrate_home(tmp_path, before)

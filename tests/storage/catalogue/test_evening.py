@@ -1,4 +1,4 @@
-"""Coming programmes, from the Parquet files of a Guide."""
+"""Upcoming programmes from the Parquet files of a Guide."""
 
 import datetime
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Grabs replace each other and nothing is forgotten: small schedules that a person can follow, and any order
-of reading them."""
+"""Grabs replace each other, and the history remains, in any order of reading."""
 
 import itertools
 from pathlib import Path
@@ -50,7 +49,7 @@ def test_a_newer_grab_replaces_its_channels_and_times_and_nothing_else(tmp_path:
         assert catalogue.connection.execute(query).fetchall() == [(5,)]
 
 
-def test_other_words_on_the_same_programme_replace_it(tmp_path: Path) -> None:
+def test_a_changed_programme_replaces_its_earlier_version(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, "a1x a2y", description="first words")
         assert read(catalogue, 2, "a1x a2y", description="first words").stored == 0
@@ -62,7 +61,7 @@ def test_other_words_on_the_same_programme_replace_it(tmp_path: Path) -> None:
         ).fetchall() == [("x", "other words"), ("y", None)]
 
 
-def test_the_same_bytes_are_needless_only_while_they_are_the_last_word(tmp_path: Path) -> None:
+def test_equal_content_is_skipped_only_if_it_is_the_newest(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         for grabbed, schedule in ((1, "a1x"), (2, "a1y"), (3, "a1x")):
             read(catalogue, grabbed, schedule)
@@ -165,7 +164,7 @@ def test_snapshots_as_of_a_date(tmp_path: Path) -> None:
         (("nobody", "?"), [("s", "x"), ("s", "y"), ("t", "w")]),
     ],
 )
-def test_where_sources_overlap_one_is_heard(
+def test_one_source_is_chosen_where_sources_overlap(
     tmp_path: Path, priority: tuple[str, ...], heard: list[tuple[str, str]]
 ) -> None:
     with Catalogue.open(tmp_path) as catalogue:
@@ -192,7 +191,7 @@ def test_where_sources_overlap_one_is_heard(
         ("ü", [], [], True),
     ],
 )
-def test_one_channel_is_the_same_id_with_a_name_in_common(
+def test_channels_with_equal_ids_and_a_common_name_are_one(
     tmp_path: Path, channel: str, one: list[str], other: list[str], same: bool
 ) -> None:
     with Catalogue.open(tmp_path) as catalogue:

@@ -1,4 +1,4 @@
-"""Likes at rest: idempotent, only hashes, and nothing left of a viewer who is forgotten."""
+"""Stored likes: idempotent, with hashes instead of names, and deleted by `forget`."""
 
 import datetime
 import hashlib
@@ -85,7 +85,7 @@ def test_seen_titles_stay_seen(tmp_path):
     assert len(read_likes(tmp_path)[1]) == 1
 
 
-def test_an_opinion_of_neither_is_none(tmp_path):
+def test_a_value_of_zero_is_no_opinion(tmp_path):
     add_likes(tmp_path, table(row(value=0.0, seen=True)))
     found, seen = read_likes(tmp_path)
     assert len(found) == 0 and len(seen) == 1

@@ -1,4 +1,4 @@
-"""Migrations and views of the catalogue, and what a killed process leaves."""
+"""Migrations and views of the catalogue, also after a kill."""
 
 import gzip
 import subprocess
@@ -59,7 +59,7 @@ def test_a_migration_keeps_rows_and_is_applied_once(tmp_path: Path, with_migrati
     assert applied(tmp_path)[-1] == (VERSION, "next")
 
 
-def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path, with_migration, monkeypatch) -> None:
+def test_a_newer_home_is_refused_and_not_changed(tmp_path: Path, with_migration, monkeypatch) -> None:
     with_migration(NEXT)
     with Catalogue.open(tmp_path):
         pass
@@ -70,7 +70,7 @@ def test_a_newer_home_is_refused_and_left_alone(tmp_path: Path, with_migration, 
     assert applied(tmp_path)[-1] == (VERSION, "next")
 
 
-def test_a_file_of_a_newer_duckdb_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_duckdb_is_refused_and_not_changed(tmp_path: Path) -> None:
     content = gzip.decompress(Path(__file__).with_name("newer_duckdb.duckdb.gz").read_bytes())
     (tmp_path / CATALOGUE_FILE).write_bytes(content)
     with pytest.raises(HomeError, match="was written by a newer DuckDB"), Catalogue.open(tmp_path):
@@ -78,7 +78,7 @@ def test_a_file_of_a_newer_duckdb_is_refused_and_left_alone(tmp_path: Path) -> N
     assert (tmp_path / CATALOGUE_FILE).read_bytes() == content
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, with_migration) -> None:
+def test_a_failed_migration_is_rolled_back(tmp_path: Path, with_migration) -> None:
     with Catalogue.open(tmp_path):
         pass
     with_migration(BROKEN)

@@ -1,4 +1,4 @@
-"""A missing stop is the next start on the channel, however a feed is ordered and cut into batches."""
+"""A missing stop is the next start on the channel, in any order and with any batches."""
 
 import datetime
 import random

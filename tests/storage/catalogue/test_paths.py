@@ -1,4 +1,4 @@
-"""A home whose path reads as a pattern, beside another home that matches it."""
+"""A home whose path contains characters of glob patterns."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests import worlds
 
 
 @pytest.mark.parametrize("name", ["plain", "a[1]*b?", "*", "[", "[!a]", "[*]", "a]", "**"])
-def test_a_path_stands_for_itself(tmp_path: Path, name: str) -> None:
+def test_special_characters_of_paths_are_escaped(tmp_path: Path, name: str) -> None:
     for number, folder in enumerate((name, "a1Xbc", "b", "a")):
         (tmp_path / folder).mkdir()
         duckdb.sql(f"SELECT {number} AS number").write_parquet(str(tmp_path / folder / "x.parquet"))

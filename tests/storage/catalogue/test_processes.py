@@ -1,4 +1,4 @@
-"""The catalogue beside other processes: its lock, what a killed one left, status files."""
+"""The catalogue and other processes: its lock, temporary files of killed processes, status files."""
 
 import json
 import subprocess
@@ -74,7 +74,7 @@ def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None
     assert not left.parent.exists()
 
 
-def test_readers_see_whole_status_files_only(tmp_path: Path) -> None:
+def test_readers_see_only_complete_status_files(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path) as catalogue:
         publish_status(catalogue)
         done = threading.Event()

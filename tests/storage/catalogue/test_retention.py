@@ -1,4 +1,4 @@
-"""Wordings replaced long ago can be forgotten: what is current stays, an earlier day is refused."""
+"""Programmes that were replaced long ago can be deleted; snapshots of earlier days are then refused."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def current(home: Path, folder: Path) -> tuple[str, list]:
         return snapshot_digest(catalogue), pq.read_table(folder / "programmes.parquet").to_pylist()
 
 
-def test_only_what_was_replaced_before_goes(home: Path, tmp_path: Path) -> None:
+def test_only_programmes_replaced_before_the_date_are_deleted(home: Path, tmp_path: Path) -> None:
     before, kept = current(home, tmp_path / "before"), content(home)
     schedule = rows(home, "FROM schedule ORDER BY ALL")
     assert {title for (title,) in rows(home, "SELECT title FROM programmes")} == {*"xyzkm"}
@@ -69,7 +69,7 @@ def test_snapshots_before_a_deletion_are_refused_and_later_ones_work(home: Path,
     assert titles == ["y", "k"]
 
 
-def test_a_grab_read_late_still_takes_its_place(home: Path, tmp_path: Path) -> None:
+def test_a_grab_that_is_read_late_is_ordered_by_its_date(home: Path, tmp_path: Path) -> None:
     delete_replaced_programmes(home, day(10))
     with Catalogue.open(home) as catalogue:
         read(catalogue, 2, "a1w a2k")

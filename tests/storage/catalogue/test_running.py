@@ -1,4 +1,4 @@
-"""A programme that is running when a newer grab begins: replaced if it was rescheduled, else not lost."""
+"""A programme that is on air when a newer grab begins is replaced only if it was rescheduled."""
 
 import itertools
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_running_programme_is_replaced_only_if_displaced(
         assert titles(catalogue, 1) == "19:00 News 20:00 Film 22:00 Late"
 
 
-def test_parts_listed_beside_the_whole_do_not_displace_it(tmp_path: Path) -> None:
+def test_parts_listed_with_a_programme_do_not_displace_it(tmp_path: Path) -> None:
     whole = ("06:00-10:00 Breakfast", "07:00-07:05 Weather", "08:00-08:05 Weather")
     with Catalogue.open(tmp_path) as catalogue:
         read(catalogue, 1, whole)

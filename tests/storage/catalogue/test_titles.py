@@ -1,4 +1,4 @@
-"""What a Guide snapshot says of titles, against a small guide that a person can count."""
+"""Properties of titles in a snapshot of a small guide."""
 
 import datetime
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_categories_by_feed(airings: Airings):
     assert airings.titles_by_source() == {"a": 2, "b": 1}
 
 
-def test_a_category_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_category_that_spans_batches_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("storage.catalogue.titles.BATCH_ROWS", 2048)
     names = [f"Title {number:05}" for number in range(5000)]
     rows = [Programme(name, ("Kids", "News")[: 2 - number % 2]) for number, name in enumerate(names)]

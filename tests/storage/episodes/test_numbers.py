@@ -1,4 +1,4 @@
-"""Episode numbers in all the ways that guides write them, and what only looks like one."""
+"""Episode numbers as guides write them, and texts that only resemble them."""
 
 import re
 
@@ -153,7 +153,7 @@ def test_several_elements_are_one_number(numbers: list[tuple[str, str]], number:
         ([("xmltv_ns", "0.1.0/1")], "Vera", "", ("s1e2", "")),
     ],
 )  # fmt: skip
-def test_titles_and_sub_titles_are_read_where_numbers_say_nothing(
+def test_titles_and_sub_titles_are_parsed_if_numbers_lack_the_episode(
     numbers: list[tuple[str, str]], title: str, sub_title: str | None, keys: tuple[str, str]
 ) -> None:
     assert read_episode(numbers, title, sub_title).keys(sub_title) == keys
@@ -177,7 +177,7 @@ def test_titles_whose_numbers_count_no_episodes(title: str) -> None:
      ("Épisode 13", ""),
      ("3. Staffel, Folge 12", ""), (None, ""), ("4 Weddings", "4weddings"), ("1984", "1984")],
 )  # fmt: skip
-def test_a_sub_title_that_only_counts_is_none(sub_title: str | None, folded: str) -> None:
+def test_a_sub_title_with_only_a_number_is_empty(sub_title: str | None, folded: str) -> None:
     assert fold_sub_title(sub_title) == folded
 
 
@@ -185,7 +185,7 @@ COUNT = st.none() | st.integers(1, 9999)
 
 
 @given(st.tuples(COUNT, COUNT, COUNT, COUNT, COUNT, COUNT), st.sampled_from(["", " "]))
-def test_xmltv_ns_is_read_as_it_was_written(numbers: tuple[int | None, ...], space: str) -> None:
+def test_xmltv_ns_round_trips(numbers: tuple[int | None, ...], space: str) -> None:
     fields = []
     for number, total in zip(numbers[::2], numbers[1::2], strict=True):
         first = "" if number is None else str(number - 1)

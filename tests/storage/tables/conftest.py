@@ -1,4 +1,4 @@
-"""Schedules and runs that every table must answer alike."""
+"""Schedules and runs for the tests of all tables."""
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace

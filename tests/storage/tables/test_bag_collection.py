@@ -1,4 +1,4 @@
-"""A collection of tables under one cache beside a resident table for each, and beside nn.EmbeddingBag."""
+"""A collection of tables under one cache, compared with separate tables and with nn.EmbeddingBag."""
 
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def test_small_ids_of_every_table_are_always_cached():
 
 
 @pytest.mark.parametrize("whole_model", [True, False], ids=["save_model", "save"])
-def test_a_saved_collection_goes_on_with_the_same_bits(tmp_path: Path, whole_model: bool):
+def test_a_saved_collection_continues_with_the_same_bits(tmp_path: Path, whole_model: bool):
     one, other, file = collection(), collection(cache_rows=5, seed=8), tmp_path / "tables"
     batches = feature_batches()
 

@@ -1,4 +1,4 @@
-"""OffloadedEmbedding beside nn.Embedding with torch's own optimizers."""
+"""OffloadedEmbedding compared with nn.Embedding and the optimizers of torch."""
 
 import copy
 import weakref
@@ -32,7 +32,7 @@ def loss_of(embedding, pair) -> torch.Tensor:
 
 @pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
 @pytest.mark.parametrize("cache_rows", [50, 12])
-def test_it_learns_what_the_dense_embedding_learns(ahead: bool, cache_rows: int):
+def test_trained_rows_equal_those_of_a_dense_embedding(ahead: bool, cache_rows: int):
     """Adagrad moves only what has a gradient, so the dense optimizer does the same; sums in another order
     differ in the last place."""
     dense = nn.Embedding(ROWS, DIM)
@@ -55,7 +55,7 @@ def test_it_learns_what_the_dense_embedding_learns(ahead: bool, cache_rows: int)
     torch.testing.assert_close(ours.state_dict()["weight"], dense.weight.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_the_cache_changes_no_bit():
+def test_the_size_of_the_cache_changes_no_bit():
     found = []
     for cache_rows in (50, 12, 1):
         embedding = OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=cache_rows, seed=4)
@@ -66,7 +66,7 @@ def test_the_cache_changes_no_bit():
     assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
-def test_a_module_trades_its_state_with_nn_embedding(tmp_path: Path):
+def test_the_state_dict_is_compatible_with_nn_embedding(tmp_path: Path):
     plain = nn.Sequential(nn.Embedding(ROWS, DIM), nn.Linear(DIM, 2))
     ours = nn.Sequential(OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=9), nn.Linear(DIM, 2))
     ours.load_state_dict(plain.state_dict())
@@ -85,7 +85,7 @@ def test_a_module_trades_its_state_with_nn_embedding(tmp_path: Path):
         )
 
 
-def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
+def test_a_saved_embedding_continues_with_the_same_bits(tmp_path: Path):
     whole, stopped, resumed = (
         OffloadedEmbedding(ROWS, DIM, optimizer=Adam(), cache_rows=size) for size in (50, 20, 7)
     )
@@ -104,7 +104,7 @@ def test_saved_and_loaded_it_goes_on_with_the_same_bits(tmp_path: Path):
 
 
 @pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
-def test_ids_may_be_of_any_whole_type(ahead: bool):
+def test_ids_may_be_int32_or_int64(ahead: bool):
     """nn.Embedding takes int32 too, which is what many a tokenizer gives."""
     found = []
     for dtype in (torch.int64, torch.int32):
@@ -117,7 +117,7 @@ def test_ids_may_be_of_any_whole_type(ahead: bool):
     assert torch.equal(*found)
 
 
-def test_an_id_that_was_not_announced_is_told():
+def test_an_id_outside_the_prefetched_batch_is_an_error():
     embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=7)
     for _ in embedding.prefetch([torch.tensor([1, 5])], ids=lambda ids: ids):
         for wrong in (torch.tensor([2]), torch.tensor([49])):
@@ -125,7 +125,7 @@ def test_an_id_that_was_not_announced_is_told():
                 embedding(wrong)
 
 
-def test_without_gradients_nothing_is_kept_or_moved():
+def test_without_gradients_no_row_changes():
     embedding = OffloadedEmbedding(ROWS, DIM, optimizer=SGD(), cache_rows=7)
     before = copy.deepcopy(embedding.state_dict()["weight"])
     with torch.no_grad():

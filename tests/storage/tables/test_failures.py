@@ -59,7 +59,7 @@ def test_a_transfer_that_fails_stops_the_run_with_its_traceback(world, tmp_path:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("table ")]
 
 
-def test_a_loader_that_fails_is_told_and_costs_no_row(world):
+def test_an_error_of_the_loader_is_raised_and_loses_no_row(world):
     optimizer = SGD()
     expected, table = world.resident(optimizer), world.offloaded(optimizer, 12)
     batches = world.schedule(10, seed=1)
@@ -74,7 +74,7 @@ def test_a_loader_that_fails_is_told_and_costs_no_row(world):
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
-def test_a_device_without_room_gets_a_smaller_cache_said_once(world, monkeypatch, caplog):
+def test_a_cache_that_does_not_fit_is_smaller_with_one_warning(world, monkeypatch, caplog):
     empty = torch.empty
 
     def scarce(*shape, **about):
@@ -96,7 +96,7 @@ def test_a_device_without_room_gets_a_smaller_cache_said_once(world, monkeypatch
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
-def test_pinning_that_is_refused_is_said_and_leaves_pageable_memory(monkeypatch, caplog):
+def test_failed_pinning_is_a_warning_and_memory_stays_pageable(monkeypatch, caplog):
     class Runtime:
         def cudaHostRegister(self, pointer, size, flags):
             return 2
@@ -123,7 +123,7 @@ NO_GPU = pytest.mark.skipif(
 
 
 @NO_GPU
-def test_a_pinned_buffer_that_is_refused_is_a_pageable_one_said_once(caplog):
+def test_a_buffer_that_cannot_be_pinned_is_pageable_with_one_warning(caplog):
     carrier = Staged(Host(10, 128), torch.device("cuda"))
     assert [buffer.shape for buffer in carrier._buffers] == [(10, 16), (10, 16)]
     (record,) = caplog.records
@@ -144,7 +144,7 @@ def test_a_pinned_buffer_that_is_refused_is_a_pageable_one_said_once(caplog):
     ],
     ids=["import", "compiler"],
 )
-def test_cupy_that_does_not_work_is_said_and_the_cpu_gathers(code: str, monkeypatch, tmp_path: Path, caplog):
+def test_broken_cupy_is_a_warning_and_the_cpu_gathers(code: str, monkeypatch, tmp_path: Path, caplog):
     (tmp_path / "cupy.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
@@ -175,7 +175,7 @@ def is_mapped(pointer: int) -> bool:
 
 
 @NEEDS_PROC
-def test_pinned_memory_is_taken_by_the_byte_and_given_back(monkeypatch):
+def test_pinned_memory_is_registered_by_the_byte_and_released(monkeypatch):
     calls = []
 
     class Runtime:
@@ -219,7 +219,7 @@ def test_a_host_without_records_has_nothing_to_pin():
     assert memory.pinned
 
 
-def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path: Path):
+def test_a_full_disk_is_an_error_before_a_row_is_written(tmp_path: Path):
     """A page of a sparse file for which the disk has no block ends the process by SIGBUS."""
     disk = os.statvfs(tmp_path)
     with pytest.raises(
@@ -232,7 +232,7 @@ def test_a_disk_without_room_for_the_rows_is_said_before_any_is_written(tmp_path
     assert held._file is not None and os.fstat(held._file.fileno()).st_blocks * 512 >= 1000 * 4096
 
 
-def test_a_system_without_linuxs_calls_has_tables_too(world, monkeypatch, tmp_path: Path):
+def test_tables_work_without_system_calls_of_linux(world, monkeypatch, tmp_path: Path):
     """macOS has no huge pages to ask for, reserves no room, drops no pages and does not say how much memory
     is free."""
     expected = world.resident(Adam())
@@ -255,7 +255,7 @@ def resident_bytes() -> int:
 
 @pytest.mark.slow
 @NEEDS_PROC
-def test_a_hundred_tables_leave_nothing_behind(world, tmp_path: Path):
+def test_a_hundred_tables_release_memory_threads_and_files(world, tmp_path: Path):
     """Memory, threads and open files after a hundred tables of 1.5 MB each, half of them in files."""
 
     def use(number: int) -> None:

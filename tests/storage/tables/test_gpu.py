@@ -1,5 +1,4 @@
-"""The same laws on a GPU: streams and events instead of threads; and, without one, what can be known of that
-path."""
+"""Offloaded tables on a GPU, and tests of this code path that need no GPU."""
 
 import importlib.util
 from functools import partial
@@ -44,7 +43,7 @@ class Stale(Offloaded):
 @pytest.mark.gpu
 @pytest.mark.parametrize("transfer", TRANSFERS)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_it_is_the_resident_table_bit_for_bit_on_a_gpu(world, optimizer: Optimizer, transfer: str):
+def test_it_equals_the_resident_table_bit_for_bit_on_a_gpu(world, optimizer: Optimizer, transfer: str):
     needs(transfer)
     batches = world.schedule(80, seed=7)
     expected = world.offloaded(optimizer, 60, device="cuda")  # the whole table cached: nothing moves
@@ -58,7 +57,7 @@ def test_it_is_the_resident_table_bit_for_bit_on_a_gpu(world, optimizer: Optimiz
 
 
 @pytest.mark.gpu
-def test_the_stale_control_goes_astray_on_a_gpu(world):
+def test_the_stale_control_differs_on_a_gpu(world):
     optimizer, batches = Adam(), world.schedule(60, seed=7)
     expected, table = (
         world.offloaded(optimizer, 60, device="cuda"),
@@ -71,7 +70,7 @@ def test_the_stale_control_goes_astray_on_a_gpu(world):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("transfer", TRANSFERS)
-def test_records_go_there_and_back(transfer: str):
+def test_records_are_copied_there_and_back(transfer: str):
     needs(transfer)
     host, device = Host(5000, 384), torch.device("cuda")
     host.data.copy_(torch.randint(0, 256, host.data.shape, dtype=torch.uint8))
@@ -246,7 +245,7 @@ def test_the_launch_is_capped_and_covers_small_ones():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_without_a_gpu_auto_is_staged_and_uva_says_what_it_needs():
+def test_without_a_gpu_auto_is_staged_and_uva_is_an_error():
     host = Host(4, 128)
     assert isinstance(choose_transfer("auto", host, torch.device("cpu")), Staged)
     with pytest.raises(ValueError, match="transfer 'uva' needs a CUDA device"):

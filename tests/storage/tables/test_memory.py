@@ -1,4 +1,4 @@
-"""Initialisation, checkpoints and loading of an offloaded table take the memory of the table and a tenth."""
+"""Initialisation, checkpoints and loading of an offloaded table need a tenth more memory than the table."""
 
 import subprocess
 import sys

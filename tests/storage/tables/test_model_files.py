@@ -1,4 +1,4 @@
-"""A model in a file: rows and their state piece by piece, beside its other parameters and buffers."""
+"""A model in a file: rows with their state in pieces, and all other parameters and buffers."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Model(nn.Module):
             self.words.step(0.01)
 
 
-def test_a_saved_model_goes_on_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_saved_model_continues_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     model, other, file = Model(7), Model(5), tmp_path / "model.safetensors"
     model.train_on(1)
     with monkeypatch.context() as patch:  # no tensor of a complete table is made

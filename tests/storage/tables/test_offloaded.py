@@ -1,5 +1,4 @@
-"""An offloaded table is the resident one, bit for bit, whatever moves when; a table that reads too early is
-not."""
+"""An offloaded table equals the resident table, bit for bit, for any timing of transfers."""
 
 import random
 import threading
@@ -44,7 +43,7 @@ class Stale(Offloaded):
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_it_is_the_resident_table_bit_for_bit(world, optimizer: Optimizer):
+def test_it_equals_the_resident_table_bit_for_bit(world, optimizer: Optimizer):
     expected = world.resident(optimizer)
     batches = world.schedule(90, seed=7)
     world.drive(expected, optimizer, batches)
@@ -79,7 +78,7 @@ def test_random_schedules_and_slow_transfers_change_nothing(
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_the_stale_control_goes_astray(world, optimizer: Optimizer):
+def test_the_stale_control_differs(world, optimizer: Optimizer):
     """Rows move as soon as they are planned, before the steps that change them: equality must see it."""
     expected, table = world.resident(optimizer), world.offloaded(optimizer, 12, kind=Stale, lookahead=3)
     table.ahead_of_step = threading.Event()
@@ -94,7 +93,7 @@ def test_the_stale_control_goes_astray(world, optimizer: Optimizer):
     assert not torch.equal(world.tensors(table)["rows"], world.tensors(expected)["rows"])
 
 
-def test_rows_are_brought_while_a_step_runs(world):
+def test_rows_are_prefetched_while_a_step_runs(world):
     """With one batch ahead and nothing shared, the second batch is in its slots before the first step is
     written back."""
     table, moved = world.offloaded(SGD(), 50, kind=Delayed, lookahead=1), []
@@ -111,7 +110,7 @@ def test_rows_are_brought_while_a_step_runs(world):
     batches.close()
 
 
-def test_outside_an_epoch_rows_are_read_and_written_where_they_are(world):
+def test_outside_an_epoch_rows_are_accessed_directly(world):
     optimizer = Adagrad()
     expected, table = world.resident(optimizer), world.offloaded(optimizer, 12)
     world.drive(table, optimizer, batches := world.schedule(20, seed=3))
@@ -124,7 +123,7 @@ def test_outside_an_epoch_rows_are_read_and_written_where_they_are(world):
     assert world.same(world.tensors(table), world.tensors(expected))
 
 
-def test_a_step_that_gathers_other_rows_than_it_announced_is_told(world):
+def test_gathering_other_rows_than_prefetched_is_an_error(world):
     table = world.offloaded(SGD(), 12)
     batches = table.prefetch([torch.tensor([1, 2, 50])], lambda ids: ids)
     next(batches)
@@ -166,7 +165,7 @@ def test_a_checkpoint_between_two_batches_is_the_table_after_the_last_step(world
     assert found == [] and world.same(world.tensors(table), world.tensors(expected))
 
 
-def test_an_epoch_left_early_leaves_the_table_whole(world):
+def test_leaving_an_epoch_early_loses_no_update(world):
     optimizer = Adam()
     batches = world.schedule(30, seed=5)
     expected, table = world.resident(optimizer), world.offloaded(optimizer, 12, lookahead=4)
@@ -191,7 +190,9 @@ def test_an_epoch_left_early_leaves_the_table_whole(world):
 @pytest.mark.parametrize(
     "types", [{}, {"row_dtype": torch.bfloat16, "state_dtype": torch.bfloat16}], ids=["float32", "bfloat16"]
 )
-def test_a_checkpoint_goes_on_with_the_same_bits(world, tmp_path, optimizer: Optimizer, types: dict):
+def test_training_continues_from_a_checkpoint_with_the_same_bits(
+    world, tmp_path, optimizer: Optimizer, types: dict
+):
     batches, file = world.schedule(60, seed=9), tmp_path / "table.safetensors"
     whole_run, stopped, resumed = (world.offloaded(optimizer, cache, **types) for cache in (60, 20, 9))
     world.drive(whole_run, optimizer, batches)
@@ -234,7 +235,7 @@ class Finer:
         rows.sub_((state["sum"] * rate).to(rows.dtype))
 
 
-def test_a_state_of_another_type_stays_what_it_is(world, tmp_path):
+def test_the_type_of_optimizer_state_is_preserved(world, tmp_path):
     optimizer, batches, file = Finer(), world.schedule(40, seed=5), tmp_path / "table.safetensors"
     expected, table, again = (
         world.resident(optimizer),
@@ -255,7 +256,7 @@ def test_a_state_of_another_type_stays_what_it_is(world, tmp_path):
     )
 
 
-def test_an_epoch_within_an_epoch_is_told(world):
+def test_nested_epochs_are_an_error(world):
     """The inner one ends the outer: its batches were once given all the same, rows and slots in disorder, and
     then no more."""
     table = world.offloaded(SGD(), 12, lookahead=3)
@@ -266,7 +267,7 @@ def test_an_epoch_within_an_epoch_is_told(world):
         next(outer)
 
 
-def test_an_epoch_is_not_gone_on_with_after_a_restore(world):
+def test_an_epoch_cannot_continue_after_a_restore(world):
     table = world.offloaded(SGD(), 12, lookahead=3)
     before = world.tensors(table)
     epoch = table.prefetch([torch.arange(first, first + 6) for first in range(0, 50, 5)], lambda ids: ids)

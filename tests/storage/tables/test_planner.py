@@ -1,4 +1,4 @@
-"""The directory of the cache: who has a slot, who leaves, and what a move waits for."""
+"""The planner of the cache: slots, eviction, and the steps for which transfers wait."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_hot_rows_never_move():
     assert not len(made.enter_ids) and not len(made.leave_ids) and not len(made.direct)
 
 
-def test_a_row_enters_once_and_is_found_after():
+def test_a_row_enters_the_cache_once():
     planner = Planner(10, hot=3, recent=4)
     first, second = plan(planner, 1, 7, 9), plan(planner, 7, 8, 9)
     assert first.enter_ids.tolist() == [7, 9] and first.slots.tolist() == [1, 3, 4]
@@ -32,7 +32,7 @@ def test_a_row_enters_once_and_is_found_after():
     assert planner.locate(np.array([0, 7, 5])).tolist() == [0, 3, -1]
 
 
-def test_who_was_used_longest_ago_leaves_behind_its_last_step():
+def test_the_least_recently_used_row_leaves_after_its_last_step():
     planner = Planner(10, hot=0, recent=3)
     for ids in ([1, 2], [2, 3], [1]):  # used last: 1 in batch 2, 2 and 3 in batch 1
         plan(planner, *ids)
@@ -42,14 +42,14 @@ def test_who_was_used_longest_ago_leaves_behind_its_last_step():
     assert made.leave_ids.tolist() == [3, 1] and made.depends_on_step == 2
 
 
-def test_rows_of_the_batch_itself_do_not_leave_for_it():
+def test_rows_of_the_batch_are_not_evicted():
     planner = Planner(10, hot=0, recent=2)
     plan(planner, 1, 2)
     made = plan(planner, 1, 3)
     assert made.leave_ids.tolist() == [2] and made.enter_ids.tolist() == [3] and made.depends_on_step == 0
 
 
-def test_rows_without_a_slot_are_used_directly_and_later_reads_wait():
+def test_rows_without_a_slot_are_used_from_host_memory():
     planner = Planner(10, hot=1, recent=2)
     made = plan(planner, 0, 4, 5, 6, 7)
     assert made.enter_ids.tolist() == [4, 5] and made.ids[made.direct].tolist() == [6, 7]
@@ -59,7 +59,7 @@ def test_rows_without_a_slot_are_used_directly_and_later_reads_wait():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_against_a_plain_directory(seed: int):
+def test_the_planner_equals_a_simple_implementation(seed: int):
     """A dictionary and a list say the same, batch by batch; no slot is given twice."""
     rng = np.random.default_rng(seed)
     rows, hot, recent = 80, 10, int(rng.integers(1, 40))
@@ -90,7 +90,7 @@ def test_against_a_plain_directory(seed: int):
 
 
 @pytest.mark.parametrize("lookahead", [0, 2, 5])
-def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
+def test_the_lru_part_holds_the_prefetched_rows(lookahead: int):
     """No move waits for a step that runs, or is still to come, while its rows are fetched."""
     rng, rows, slots = np.random.default_rng(1), 20_000, 6_000
     batches = [np.unique(rng.zipf(1.15, size=1_500) % rows) for _ in range(60)]
@@ -110,13 +110,13 @@ def test_the_changing_part_holds_what_look_ahead_needs(lookahead: int):
     assert count_recent_slots(slots, lookahead, None) == slots // 10
 
 
-def test_the_changing_part_is_at_least_a_tenth_and_at_most_all():
+def test_the_lru_part_is_a_tenth_to_all_of_the_cache():
     assert count_recent_slots(1, 2, None) == count_recent_slots(9, 2, None) == 1
     assert count_recent_slots(100, 2, torch.arange(50)) == 10  # all of them hot
     assert count_recent_slots(100, 2, torch.arange(60, 200)) == 100
 
 
-def test_a_row_that_comes_twice_is_refused():
+def test_duplicate_rows_are_refused():
     planner = Planner(20, 4, 6)
     for ids in ([3, 3], [7, 1, 7], [19, 2, 1, 2]):
         for use in (planner.plan, planner.locate):
@@ -126,7 +126,7 @@ def test_a_row_that_comes_twice_is_refused():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_rows_used_least_often_leave_first(seed: int):
+def test_the_least_frequently_used_rows_are_evicted_first(seed: int):
     """Those of the last three batches stay if others suffice, so that no transfer waits for a step."""
     rng = np.random.default_rng(seed)
     rows, slots, lookahead = 200, 60, 1

@@ -1,5 +1,4 @@
-"""The plain table: what is gathered is a copy, what is written back is there, and a checkpoint holds it
-all."""
+"""The resident table: gather, write_back and checkpoints."""
 
 import pytest
 import torch
@@ -33,7 +32,7 @@ def test_no_ids_change_nothing():
     assert torch.equal(made.rows, table().rows)
 
 
-def test_tensors_describe_the_whole_table():
+def test_tensors_restore_the_complete_table():
     made = table()
     again = Resident(torch.zeros_like(made.rows), {name: t.clone() * 0 for name, t in made.state.items()})
     again.restore(made.tensors().__getitem__)

@@ -1,5 +1,4 @@
-"""Stochastic rounding: right on average, exact where nothing is to be rounded, the same for the same row and
-step."""
+"""Stochastic rounding: unbiased, exact for representable values, and reproducible."""
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ TYPES = [torch.float16, torch.bfloat16]
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("value", [1.0001, -0.30007, 3.1e-6, -2.9e-8, 1234.56, 5e-8])
-def test_the_mean_is_the_value(dtype: torch.dtype, value: float):
+def test_stochastic_rounding_is_unbiased(dtype: torch.dtype, value: float):
     values = torch.full((2000, 16), value)
     rounded = round_(values, dtype, torch.arange(2000), seed=1, step=3).double()
     down, up = rounded.min(), rounded.max()
@@ -38,7 +37,7 @@ def test_values_that_the_type_can_represent_stay(dtype: torch.dtype):
     assert round_(torch.full((1, 1), torch.nan), dtype, torch.arange(1), 0, 0).isnan().all()
 
 
-def test_too_large_for_float16_is_its_largest():
+def test_values_too_large_for_float16_are_clipped():
     assert round_(torch.tensor([[1e6, -1e6]]), torch.float16, torch.arange(1), 0, 0).tolist() == [
         [65504.0, -65504.0]
     ]
@@ -54,7 +53,7 @@ def test_small_steps_add_up():
     assert (torch.ones(4) + 2.0**-10).to(torch.bfloat16).eq(1).all()
 
 
-def test_chance_is_of_the_row_not_of_its_place():
+def test_random_bits_depend_on_the_row_not_on_its_slot():
     values, ids = torch.randn(50, 8), torch.arange(50) * 3
     order = torch.randperm(50, generator=torch.Generator().manual_seed(0))
     first = round_(values, torch.bfloat16, ids, 1, 2)
@@ -63,7 +62,7 @@ def test_chance_is_of_the_row_not_of_its_place():
     assert all(not torch.equal(first, other) for other in others)
 
 
-def test_noise_is_even_in_rows_columns_and_steps():
+def test_random_bits_are_uniform_and_uncorrelated():
     bits = torch.stack([random_bits(torch.arange(300), 64, 5, step) for step in range(4)]).double() / 65536
     assert float(bits.mean()) == pytest.approx(0.5, abs=0.005) and float(bits.var()) == pytest.approx(
         1 / 12, abs=0.002

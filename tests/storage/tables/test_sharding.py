@@ -1,4 +1,4 @@
-"""Rows divided among two processes beside one process that accumulates the gradients of both."""
+"""Rows divided among two processes, compared with one process that accumulates the gradients of both."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The folder is a library: its wheel trains in an environment without the project."""
+"""The folder is an independent library: its wheel trains without the project."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Statistics of a table against the rows that its batches really move."""
+"""Statistics of a table compared with the transferred rows."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A file written piece by piece is the file that safetensors writes, and a whole one or none."""
+"""A safetensors file that is written in pieces, completely or not at all."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ from storage.tables.streaming import (
 )
 
 
-def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
+def test_the_file_equals_that_of_safetensors(tmp_path: Path):
     tensors = {
         "rows": torch.randn(70, 3),
         "state.sum": torch.randn(70, 1),
@@ -38,7 +38,7 @@ def test_it_is_the_file_that_safetensors_writes(tmp_path: Path):
     assert (tmp_path / "ours.safetensors").read_bytes() == (tmp_path / "theirs.safetensors").read_bytes()
 
 
-def test_pieces_make_the_whole(tmp_path: Path):
+def test_a_tensor_is_written_in_pieces(tmp_path: Path):
     values = torch.randn(10, 4)
     part = Section(torch.float32, (10, 4), lambda: (values[start : start + 3] for start in range(0, 10, 3)))
     write_safetensors(tmp_path / "rows.safetensors", {"rows": part}, {})

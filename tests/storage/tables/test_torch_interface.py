@@ -1,4 +1,4 @@
-"""Modules and optimizers of offloaded rows beside those of torch: the same rows after the same calls."""
+"""Modules and optimizers of offloaded rows, compared with those of torch."""
 
 import copy
 from pathlib import Path

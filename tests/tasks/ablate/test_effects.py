@@ -1,4 +1,4 @@
-"""Effects on answers a child can check: a block that helps, one that hurts, one that changes nothing."""
+"""Effects of blocks that help, hurt or change nothing."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_one_that_hurts_costs_and_one_that_changes_nothing_has_no_interval():
     assert sort_effects([worse, same]) == [same, worse]
 
 
-def test_titles_with_a_word_never_seen_have_a_figure_of_their_own():
+def test_titles_with_unseen_words_have_a_separate_figure():
     base, fewer = (np.ones(200), np.where(NEW_WORD, 0.5, 1.0))
     cells = [
         [[{("title_only", "unseen_show"): TitleScores(own, None, FAMILIES, NEW_WORD)}]]
@@ -57,7 +57,7 @@ def test_titles_with_a_word_never_seen_have_a_figure_of_their_own():
     assert "| titles with an unseen word |" in text and " | .500 ± .000 |" in text
 
 
-def test_the_difference_is_paired_and_families_are_drawn_whole():
+def test_the_difference_is_paired_and_families_are_resampled():
     base = [
         [
             {
@@ -83,7 +83,7 @@ def test_a_block_that_moves_titles_between_splits_is_refused():
         measure_effect(HOUR, folds(0.5), other)
 
 
-def test_the_report_sorts_names_what_does_not_pay_and_keeps_clusters_apart():
+def test_the_report_sorts_effects_and_separates_clusters():
     clusters = [
         [{AGREEMENT: TitleScores(np.full(200, share), None, FAMILIES, NEW_WORD)}] for share in (0.6, 0.4)
     ]
@@ -130,12 +130,12 @@ def test_blocks_are_chosen_by_name_pattern_or_change():
         choose_blocks(["ngrams"])
 
 
-def test_names_of_blocks_are_their_own():
+def test_names_of_blocks_are_unique():
     assert len({block.name for block in BLOCKS}) == len(BLOCKS)
     assert all(isinstance(block, AblationBlock) and block.changes for block in BLOCKS)
 
 
-def test_answers_come_back_as_they_were_written(tmp_path):
+def test_answers_round_trip(tmp_path):
     given = {
         **answers(0.5),
         AGREEMENT: TitleScores(np.linspace(0, 1, 5), None, np.arange(5.0), np.arange(5) > 2),

@@ -1,4 +1,4 @@
-"""Stems: what the encoder is shown, its loss by hand, and that it puts words of one stem together."""
+"""Vectors of unseen words by stems: batches, loss and neighbours."""
 
 from typing import get_args
 
@@ -21,7 +21,7 @@ def test_stems_number_the_words():
     assert len(set(german.tolist())) == 1
 
 
-def test_each_epoch_shows_every_stem_once_with_another_word_where_there_is_one():
+def test_each_epoch_contains_every_stem_once_with_a_second_word_if_possible():
     stems = np.array([0, 1, 0, 2, 0, 1])
     for seed in range(20):
         drawn = list(StemPairs(stems).batches(np.random.default_rng(seed), 2))
@@ -45,7 +45,7 @@ def test_the_loss_is_the_hardest_triplet_of_each_word():
     assert triplet_loss(vectors[:2], 0.3).item() == 0  # one stem has nothing to be pushed from
 
 
-def test_words_of_one_stem_are_nearest_also_those_never_shown():
+def test_words_of_one_stem_are_nearest_even_if_unseen():
     roots = ["kitchen", "murder", "harbour", "plant", "garden", "walk", "paint", "report", "record", "visit"]
     words = [root + ending for root in roots for ending in ("", "s", "ing")]
     shown = Stems(epochs=40, batch_size=20)

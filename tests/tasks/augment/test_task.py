@@ -1,5 +1,4 @@
-"""The augment stage by its task: what training learnt is what the TitleEncoder gives, whatever the encoder's
-options."""
+"""The stage augment: the TitleEncoder computes the vectors of the training."""
 
 import dataclasses
 import json
@@ -70,7 +69,7 @@ def test_the_encoder_gives_the_vectors_that_training_saw(
     np.testing.assert_allclose(encoder.embed([raw[row] for row in rows], dense), seen, atol=1e-5)
 
 
-def test_an_encoder_with_options_that_are_gone_still_opens(learnt: tuple, tmp_path: Path):
+def test_an_encoder_with_removed_options_opens(learnt: tuple, tmp_path: Path):
     """The champion of an older version serves until the first night of this one."""
     home, encoder = learnt[0], learnt[-1]
     old = tmp_path / "encoder"

@@ -1,4 +1,4 @@
-"""What each baseline must do, and what every one of the family must."""
+"""Each baseline, and the contract of all baselines."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -96,17 +96,17 @@ def test_majority_ranks_by_frequency():
     "baseline", [SentenceKnn(k=2), TfidfSvmSentence()], ids=lambda strategy: strategy.name
 )
 class TestBaselinesThatReadSentenceVectors:
-    def test_a_title_whose_words_are_unknown_is_told_by_its_vector(self, baseline):
+    def test_a_title_with_unknown_words_is_predicted_by_its_vector(self, baseline):
         asked = TitleInputs(["qqq", "xxx", "zzz"], np.eye(4, dtype=np.float32)[[COOK, SPORT, NEWS]])
         assert baseline.fit(WORLD).predict(asked).top.tolist() == [COOK, SPORT, NEWS]
 
-    def test_they_are_refused_where_there_are_none(self, baseline):
+    def test_missing_sentence_vectors_are_refused(self, baseline):
         bare = LabelledTitles(TitleInputs(TEXTS, np.zeros((8, 0), np.float32)), WORLD.labels, 3)
         with pytest.raises(NoSentenceVectors, match=r"preprocess\.sentences"):
             baseline.fit(bare)
 
 
-def test_sentence_knn_finds_neighbours_once_for_both_forms_and_anew_among_other_titles(
+def test_sentence_knn_searches_once_for_both_forms(
     monkeypatch: pytest.MonkeyPatch,
 ):
     searched, search = [], sentence.top_by_cosine
@@ -122,7 +122,7 @@ def test_sentence_knn_finds_neighbours_once_for_both_forms_and_anew_among_other_
     assert len(searched) == 3 and (some.top == COOK).all()
 
 
-def test_sentence_knn_names_its_neighbours_and_none_where_nothing_is_known():
+def test_sentence_knn_has_no_neighbours_for_unknown_titles():
     predictions = SentenceKnn(k=3).fit(WORLD).predict(titles(["Football", "qqq"]))
     assert predictions.neighbours is not None
     assert set(predictions.neighbours[0].tolist()) == {3, 4, 7}
@@ -134,7 +134,7 @@ def test_the_svm_on_texts_alone_does_not_read_the_dense_vector():
     assert TfidfSvm().fit(WORLD).predict(lying).top.tolist() == [COOK]
 
 
-def test_label_directions_find_the_numbers_that_tell_labels():
+def test_label_directions_are_the_dimensions_that_separate_labels():
     rng = np.random.default_rng(4)
     noise = rng.normal(0, 3, (400, 20))  # most of the variance; principal components would keep it
     labels = rng.integers(0, 3, 400)
@@ -173,7 +173,7 @@ def test_text_baselines_read_the_title(baseline):
     assert predictions.top.tolist() == [COOK, SPORT, NEWS, COOK]  # the last by its letters alone
 
 
-def test_knn_names_its_neighbours_and_none_where_nothing_is_shared():
+def test_knn_has_no_neighbours_without_common_features():
     predictions = TfidfKnn(k=3).fit(WORLD).predict(titles(["Kitchen", "qqq"]))
     assert predictions.neighbours is not None
     assert set(predictions.neighbours[0].tolist()) == {0, 1, 2}

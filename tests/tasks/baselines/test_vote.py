@@ -1,4 +1,4 @@
-"""The vote on worlds small enough to count by hand."""
+"""The vote on small examples."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_sums_of_similarities_in_another_order_still_tie():
         assert vote(np.arange(6)[None, :], similarities, labels, frequency).top.tolist() == [winner]
 
 
-def test_labels_that_always_stand_together_share_the_first_two_places():
+def test_labels_that_always_occur_together_rank_first_and_second():
     ranking, written = ask([4, 4], [0.9, 0.8], np.array([2, 3, 1, 7]))
     assert ranking[:2] == [KIDS, MOVIE]  # the more frequent first
     assert written == [MOVIE, KIDS]

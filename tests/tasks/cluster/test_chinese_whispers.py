@@ -57,7 +57,7 @@ def test_bipartite_k33_does_not_oscillate(seed: int, copies: int):
     assert settled and passes < 15
 
 
-def test_the_end_is_a_fixed_point():
+def test_the_result_is_a_fixed_point():
     """Nobody has a louder class among the neighbours than their own: computed here the slow way."""
     graph, _ = planted(300, 6, 0.3, 0.03, seed=3)
     labels, _, settled = whisper(graph, "top", 50, np.random.default_rng(1))
@@ -90,7 +90,7 @@ def sphere(titles: int, dim: int, seed: int) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_collapse_into_one_cluster_is_said():
+def test_collapse_into_one_cluster_is_reported():
     vectors = sphere(400, 3, 0)
     partition = ChineseWhispers(minimum_similarity=0.0, neighbours=200).cluster(
         vectors, neighbours_of(vectors, 200), seed=0
@@ -110,7 +110,7 @@ def test_isolated_titles_and_small_clusters_are_noise():
     assert partition.labels.tolist() == [0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1]
 
 
-def test_too_few_iterations_are_said():
+def test_too_few_iterations_are_reported():
     vectors = sphere(300, 8, 1)
     partition = ChineseWhispers(iterations=1).cluster(vectors, neighbours_of(vectors), seed=0)
     assert partition.iterations == 1 and "last of 1 iterations" in partition.note

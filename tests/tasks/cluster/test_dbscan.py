@@ -1,4 +1,4 @@
-"""DBSCAN against scikit-learn's, and where the original leaves a choice."""
+"""DBSCAN compared with scikit-learn, and cases that the original leaves open."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_core_titles_and_noise_are_those_of_scikit_learn(
 REACH = 1 - np.cos(np.deg2rad(10.15))  # of core titles at 0 and at 20 degrees, a title near 10 is within both
 
 
-def test_a_border_title_goes_to_its_nearest_core_title_whatever_the_order():
+def test_a_border_title_joins_its_nearest_core_title_in_any_order():
     vectors = on_circle(-2, -1, 0, 20, 21, 22, 9.9)
     for order in (np.arange(7), np.arange(7)[::-1], np.random.default_rng(0).permutation(7)):
         labels = np.empty(7, dtype=int)
@@ -79,7 +79,7 @@ def test_a_border_title_goes_to_its_nearest_core_title_whatever_the_order():
         assert labels[6] == labels[2] != labels[3] == labels[5]
 
 
-def test_a_border_title_as_near_to_two_core_titles_goes_to_the_lower_id():
+def test_a_border_title_between_two_core_titles_joins_the_lower_id():
     low = on_circle(33, 34, 35)
     vectors = np.concatenate(
         [low, low[:, ::-1], on_circle(45)]
@@ -109,7 +109,7 @@ def test_eps_is_suggested_between_groups_and_loners():
     assert partition.count == 10 and (partition.labels[300:] == -1).all() and "suggested" in partition.note
 
 
-def test_min_samples_beyond_the_neighbours_kept_is_refused_when_eps_is_to_be_suggested():
+def test_suggest_eps_needs_min_samples_neighbours():
     neighbours = Neighbours(np.zeros((3, 2), int), np.zeros((3, 2), np.float32))
     with pytest.raises(
         ValueError, match="min_samples 9 needs 8 neighbours of each title to suggest eps, but 2 are kept"
@@ -123,13 +123,8 @@ def test_merging_a_chain_gives_one_component():
     assert merged.tolist() == [0, 0, 0, 0, 0, 5]
 
 
-def test_all_equal_is_one_cluster():
-    vectors = np.tile(unit(np.ones((1, 5))), (50, 1))
-    assert (density_clusters(vectors, 0.0, 5) == 0).all()
-
-
 @pytest.mark.parametrize("eps", [0.02, 0.05, 0.3])
-def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
+def test_early_reduction_of_pairs_gives_the_same_clusters(monkeypatch, eps):
     rng = np.random.default_rng(2)
     vectors = unit(rng.normal(size=(12, 8))[rng.integers(12, size=400)] + 0.3 * rng.normal(size=(400, 8)))
     whole = density_clusters(vectors, eps, 4)
@@ -138,7 +133,7 @@ def test_pairs_boiled_down_early_give_the_same_clusters(monkeypatch, eps):
     np.testing.assert_array_equal(density_clusters(vectors, eps, 4), whole)
 
 
-def test_where_the_knee_would_make_one_heap_the_groups_are_kept_apart():
+def test_suggested_eps_separates_groups_that_the_knee_would_merge():
     """Groups along a chain: dense in their middles, so that a large eps runs through all of them."""
     rng = np.random.default_rng(0)
     middles = np.linspace(0, 170, 18)

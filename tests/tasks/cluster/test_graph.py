@@ -18,7 +18,7 @@ def edges(graph: Graph) -> dict[tuple[int, int], float]:
     }
 
 
-def test_a_pair_is_linked_when_either_names_the_other():
+def test_a_pair_is_linked_if_one_lists_the_other():
     expected = {(0, 1): 0.9, (1, 0): 0.9, (0, 2): 0.4, (2, 0): 0.4, (1, 2): 0.7, (2, 1): 0.7}
     assert edges(neighbour_graph(Neighbours(IDS, COSINES))) == expected
 

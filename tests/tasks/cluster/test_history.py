@@ -1,4 +1,4 @@
-"""A cluster keeps its number and colour from run to run, and newcomers take none that is taken."""
+"""Clusters keep their numbers and colours from run to run."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def test_the_first_run_numbers_by_size():
     assert following == 2 and stayed is None
 
 
-def test_clusters_that_change_places_keep_identity_and_colour():
+def test_clusters_keep_identity_and_colour_when_numbers_change():
     previous = {f"show {number}": (0 if number < 6 else 1) for number in range(10)}
     known = [Identity(identity=7, colour=3), Identity(identity=2, colour=0)]
     names = [*shows(10), "new 1", "new 2", "new 3", "new 4"]
@@ -25,7 +25,7 @@ def test_clusters_that_change_places_keep_identity_and_colour():
     assert following == 8 and stayed == 1.0
 
 
-def test_of_a_split_cluster_the_larger_part_carries_on_and_the_other_is_new():
+def test_the_larger_part_of_a_split_cluster_keeps_its_identity():
     previous = dict.fromkeys(shows(10), 0)
     found, following, stayed = keep_identities(
         shows(10), np.array([0] * 7 + [1] * 3), previous, [Identity(identity=4, colour=2)], 5
@@ -34,14 +34,14 @@ def test_of_a_split_cluster_the_larger_part_carries_on_and_the_other_is_new():
     assert following == 6 and stayed == 0.7
 
 
-def test_a_cluster_of_other_titles_is_a_new_one():
+def test_a_cluster_of_other_titles_gets_a_new_identity():
     found, _, stayed = keep_identities(
         ["x", "y", "z"], np.array([0, 0, 0]), {"a": 0, "b": 0}, [Identity(identity=0, colour=0)], 1
     )
     assert found == [Identity(identity=1, colour=0)] and stayed is None
 
 
-def test_merged_clusters_carry_on_the_larger_one():
+def test_merged_clusters_keep_the_identity_of_the_larger_one():
     previous = {f"show {number}": int(number >= 6) for number in range(10)}
     known = [Identity(identity=0, colour=0), Identity(identity=1, colour=1)]
     found, following, stayed = keep_identities(shows(10), np.zeros(10, int), previous, known, 2)

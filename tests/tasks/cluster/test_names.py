@@ -1,4 +1,4 @@
-"""What clusters are called, on a guide small enough to name by hand."""
+"""Names of clusters on a small guide."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,6 @@ from tasks.cluster.names import name_clusters
 from tasks.cluster.phrases import Phrases
 from tasks.cluster.subjects import find_title_subjects, read_subjects
 
-COOKING = ["The Great Kitchen", "Kitchen of the Year", "Cosy Kitchen Stories", "Pasta Kitchen", "Kitchen Day"]
 PREMIER = [f"Premier League: {place} v {place}ton" for place in ("Alba", "Corte", "Dunne", "Essa")]
 CUP = [f"Southern Cup: {place} v {place}ona" for place in ("Iban", "Joli", "Kora", "Luza")]
 OTHERS = ["Harvest", "Lighthouse", "Marble", "Northern", "Oleander", "Pavement", "Quarry", "Riverbed"]
@@ -43,7 +42,7 @@ def test_a_general_part_and_what_several_shows_share():
     assert football in ("Football: Southern Cup, Premier League", "Football: Premier League, Southern Cup")
 
 
-def test_without_anything_telling_the_name_is_the_general_part_alone():
+def test_without_distinctive_parts_the_name_is_the_general_part():
     titles = ["Alien", "Psycho", "Halloween", "Saw", "Ring"]
     horror, _ = name([*titles, *OTHERS], [0] * 5 + [1] * 8, [["horror"]] * 4 + [[]] * 9)
     assert (horror.name, horror.label, horror.label_share) == ("Horror", "horror", 0.8)
@@ -80,7 +79,7 @@ def test_no_fragment_is_in_a_name(stem: str, forms: list[str]):
     assert found[0] == "Music", stem
 
 
-def test_one_show_under_many_numbers_is_no_phrase():
+def test_numbered_episodes_of_a_show_form_no_phrase():
     titles = [f"Late Lantern {number}" for number in range(6)]
     about = NamingInputs(
         titles=titles + OTHERS,
@@ -93,7 +92,7 @@ def test_one_show_under_many_numbers_is_no_phrase():
     assert name_clusters(CandidateFinder(about), vectors, clusters)[0].name == "News"
 
 
-def test_the_channel_tells_clusters_of_one_subject_apart():
+def test_channels_distinguish_clusters_of_one_subject():
     titles = [f"{title} {place}" for place in "abc" for title in OTHERS]
     channels = [["Sky News HD"]] * 8 + [["Arena One HD", "Arena Two"]] * 8 + [[]] * 8
     found = names(titles, [0] * 8 + [1] * 8 + [2] * 8, [["news"]] * 24, channels=channels)
@@ -115,12 +114,12 @@ def test_a_category_that_the_table_lacks_is_written_with_a_capital():
     assert names(OTHERS, [0] * 8, [["mischmasch"]] * 8) == ["Mischmasch"]
 
 
-def test_no_two_names_are_alike():
+def test_names_are_distinct():
     found = names([*OTHERS] * 3, [0] * 8 + [1] * 8 + [2] * 8, [["news"]] * 24)
     assert len(set(found)) == 3 and all(one.startswith("News") for one in found)
 
 
-def test_a_part_that_nothing_tells_has_no_name():
+def test_a_subcluster_without_distinctive_words_has_no_name():
     titles, clusters, labels = [*OTHERS] * 3, [0] * 8 + [1] * 8 + [2] * 8, [["news"]] * 16 + [["sport"]] * 8
     assert names(titles, clusters, labels, within=["News", "Sport", "Sport"]) == ["", "News", ""]
     channels = [["Sky News"]] * 8 + [[]] * 16
@@ -128,7 +127,7 @@ def test_a_part_that_nothing_tells_has_no_name():
     assert told == ["News: Sky News", "", "Sport"]
 
 
-def test_a_narrower_subject_that_says_the_broader_one_takes_its_place():
+def test_a_narrower_subject_replaces_the_broader_one():
     labels = [["drama", "krimi"]] * 4 + [["drama"]] * 4 + [["sport"]] * 8
     found = names([f"{title} {place}" for place in "ab" for title in OTHERS], [0] * 8 + [1] * 8, labels)
     assert found == ["Crime drama", "Sport"]
@@ -141,13 +140,13 @@ def test_a_narrower_subject_that_says_the_broader_one_takes_its_place():
         (["New Arena Network"], "New Arena Network"),  # of one channel the whole name
     ],
 )
-def test_channels_are_told_by_whole_names_or_by_what_several_begin_with(names_of_channels, told):
+def test_channels_are_named_completely_or_by_a_common_prefix(names_of_channels, told):
     labels, channels = [["news"]] * 16, [[]] * 8 + [names_of_channels] * 8
     titles = [f"{title} {place}" for place in "ab" for title in OTHERS]
     assert names(titles, [0] * 8 + [1] * 8, labels, channels=channels) == ["News", f"News: {told}"]
 
 
-def test_a_channel_is_not_told_that_few_titles_share_or_that_says_another_subject():
+def test_channels_of_few_titles_or_another_subject_are_not_named():
     titles, clusters = [f"{title} {place}" for place in "ab" for title in OTHERS], [0] * 8 + [1] * 8
     for channels in [[["Arena One"]] * 3 + [[]] * 13, [["Arena Sport"]] * 8 + [[]] * 8]:
         found = names(titles, clusters, [["news"]] * 8 + [["music"]] * 8, channels=channels)
@@ -169,7 +168,7 @@ def encode(texts: Sequence[str]) -> np.ndarray:
     return np.array(rows, np.float32) / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_meaning_finds_what_no_category_says():
+def test_sentence_vectors_find_subjects_that_categories_lack():
     titles = [f"Fish{word.casefold()}" for word in OTHERS] + [f"Jewel{word.casefold()}" for word in OTHERS]
     clusters, labels = [0] * 8 + [1] * 8, [["lifestyle"]] * 8 + [["shopping"]] * 8
     meaning = {"sentence_vectors": encode(titles).astype(np.float16), "encode": encode}
@@ -225,7 +224,7 @@ def test_phrases_are_written_as_most_titles_write_them():
     assert ("prix", "one") not in phrases.of_title(1)  # a colon parts them
 
 
-def test_the_table_of_subjects_is_whole():
+def test_the_table_of_subjects_is_consistent():
     subjects = read_subjects()
     languages = {frozenset(one.names) for one in subjects}
     assert len(languages) == 1 and {"en", "de", "fr", "es", "pt", "it", "nl"} <= languages.pop()

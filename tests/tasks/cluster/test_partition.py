@@ -1,11 +1,11 @@
-"""What is said of a partition that is no grouping."""
+"""Notes about partitions without groups."""
 
 import numpy as np
 
 from tasks.cluster.partition import build_partition, titles_by_cluster
 
 
-def said(labels, known=None):
+def partition_of(labels, known=None):
     labels = np.array(labels, dtype=int)
     return build_partition(
         labels,
@@ -16,21 +16,21 @@ def said(labels, known=None):
     )
 
 
-def test_one_heap_is_said_with_what_to_change():
+def test_a_collapsed_partition_is_reported_with_a_remedy():
     assert (
-        said([5, 5, 5, 1, 1]).note == "A note. One cluster holds 3 of 5 titles: lower eps."
-        and said([5, 5, 5, 1, 1]).collapsed
+        partition_of([5, 5, 5, 1, 1]).note == "A note. One cluster holds 3 of 5 titles: lower eps."
+        and partition_of([5, 5, 5, 1, 1]).collapsed
     )
 
 
-def test_nothing_but_noise_is_said_of_titles_that_are_known():
-    assert said([1, 2, 3, -1]).note.startswith("A note. None of 4 titles is in a cluster")
-    assert said([1, 2, 3, -1]).count == 0 and not said([1, 2, 3, -1]).collapsed
-    assert said([-1, -1], known=[False, False]).note == "A note." == said([]).note
+def test_only_noise_is_reported_if_titles_have_vectors():
+    assert partition_of([1, 2, 3, -1]).note.startswith("A note. None of 4 titles is in a cluster")
+    assert partition_of([1, 2, 3, -1]).count == 0 and not partition_of([1, 2, 3, -1]).collapsed
+    assert partition_of([-1, -1], known=[False, False]).note == "A note." == partition_of([]).note
 
 
-def test_of_groups_there_is_nothing_to_say():
-    assert said([7, 7, 3, 3, 1]).note == "A note."
+def test_normal_groups_add_no_note():
+    assert partition_of([7, 7, 3, 3, 1]).note == "A note."
 
 
 def test_members_are_the_titles_of_each_cluster():

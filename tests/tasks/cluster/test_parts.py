@@ -1,4 +1,4 @@
-"""Large clusters are taken apart by where their titles differ; small ones stay whole."""
+"""Large clusters are divided into subclusters; small ones are not."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What SimHash clustering does beside the laws of the family."""
+"""Clustering by SimHash, in addition to the contract of clusterers."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def groups(titles: int, count: int, spread: float, seed: int = 0) -> tuple[np.nd
     return unit(rng.normal(size=(count, 48))[truth] + spread * rng.normal(size=(titles, 48))), truth
 
 
-def nobody(titles: int) -> Neighbours:
+def no_neighbours(titles: int) -> Neighbours:
     return Neighbours(np.zeros((titles, 0), np.int64), np.zeros((titles, 0), np.float32))
 
 
@@ -35,16 +35,17 @@ def test_more_bits_make_better_clusters():
     vectors, truth = groups(3_000, 60, 1.1)
     found = [
         adjusted_rand(
-            truth, SimHashClusters(clusters=60, bits=bits).cluster(vectors, nobody(3_000), seed=0).labels
+            truth,
+            SimHashClusters(clusters=60, bits=bits).cluster(vectors, no_neighbours(3_000), seed=0).labels,
         )
         for bits in (64, 1_024)
     ]
     assert found[0] < found[1] - 0.1 and found[1] > 0.8
 
 
-def test_more_centres_than_titles_and_many_centres_by_lot():
+def test_more_centres_than_titles_and_a_random_sample_of_many_centres():
     vectors, truth = groups(2_000, 40, 0.2)
-    labels = SimHashClusters(minimum_size=1).cluster(vectors, nobody(2_000), seed=0).labels
+    labels = SimHashClusters(minimum_size=1).cluster(vectors, no_neighbours(2_000), seed=0).labels
     assert (labels >= 0).all() and len(np.unique(labels)) > 1_000
     assert all(
         len(set(truth[labels == cluster].tolist())) == 1 for cluster in range(50)

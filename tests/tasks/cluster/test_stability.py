@@ -1,4 +1,4 @@
-"""The adjusted Rand index, and what several seeds make of it."""
+"""The adjusted Rand index, and agreement of several seeds."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_noise_counts_as_clusters_of_one(pairs: list[tuple[int, int]]):
     assert adjusted_rand(*np.array(pairs).T) == pytest.approx(adjusted_rand_score(left, right))
 
 
-def test_the_typical_partition_is_the_one_between():
+def test_the_typical_partition_has_the_highest_mean_agreement():
     stability = compare(
         [partition(0, 0, 0, 1, 1, 1), partition(0, 0, 0, 1, 1, -1), partition(0, 0, -1, 1, 1, -1)]
     )
@@ -40,7 +40,7 @@ def test_the_typical_partition_is_the_one_between():
     )
 
 
-def test_one_seed_agrees_with_itself_and_none_is_refused():
+def test_one_seed_agrees_with_itself_and_no_seed_is_refused():
     neighbours = Neighbours(np.array([[1], [0]]), np.array([[0.9], [0.9]], dtype=np.float32))
     vectors = np.array([[1, 0], [1, 0]], dtype=np.float32)
     assert cluster_with_seeds(ChineseWhispers(), vectors, neighbours, [7]).run_to_run_ari == 1

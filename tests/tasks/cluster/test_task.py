@@ -1,4 +1,4 @@
-"""The stage on a home made by hand: what it publishes, and that a second run repeats nothing."""
+"""The stage cluster: published files and repeated runs."""
 
 import json
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_the_published_folder(tmp_path: Path, strategy):
         assert details["density"] is None
 
 
-def test_an_approximate_search_says_its_recall(tmp_path: Path):
+def test_an_approximate_search_reports_its_recall(tmp_path: Path):
     pytest.importorskip("faiss", reason="faiss-cpu is not installed")
     corpus, vectors = publish(tmp_path)
     settings = ClusterSettings(search=SearchSettings(method="approximate", probes=1))
@@ -122,7 +122,7 @@ def test_vectors_of_another_corpus_are_refused(tmp_path: Path):
         run(tmp_path, corpus, vectors, ClusterSettings())
 
 
-def test_the_next_run_keeps_identities_and_says_how_many_titles_stayed(tmp_path: Path):
+def test_the_next_run_keeps_identities_and_reports_the_share_that_stayed(tmp_path: Path):
     first = run(tmp_path, *publish(tmp_path), ClusterSettings())
     second = run(tmp_path, *publish(tmp_path, name="y", turn=3), ClusterSettings())
     workspace = Workspace(tmp_path)
@@ -148,7 +148,7 @@ def test_the_next_run_keeps_identities_and_says_how_many_titles_stayed(tmp_path:
     )  # it has no previous one, whatever came later
 
 
-def test_clusters_are_made_of_how_titles_air_and_shown_neighbours_of_similarity(tmp_path: Path):
+def test_clusters_use_context_and_neighbours_use_similarity(tmp_path: Path):
     corpus, vectors = publish(tmp_path)
     rows = np.zeros((82, 20), dtype=np.float32)
     rows[np.arange(80), np.arange(80) % 4] = 1  # by similarity, with a meaning, every fourth is alike

@@ -1,4 +1,4 @@
-"""The compiled block gives the integers of the rule in plain Python."""
+"""The compiled block equals the rule in Python."""
 
 from collections import Counter
 
@@ -56,7 +56,7 @@ def by_both(call):
     st.sampled_from(["top", "lin", "log"]),
     st.booleans(),
 )
-def test_whispers_are_the_same(seed: int, nodes: int, density: float, weighting, equal: bool):
+def test_the_compiled_loop_equals_python(seed: int, nodes: int, density: float, weighting, equal: bool):
     rng = np.random.default_rng(seed)
     sources, targets = np.nonzero(np.triu(rng.random((nodes, nodes)) < density, 1))
     weights = np.ones(len(sources)) if equal else rng.random(len(sources)) + 1e-3  # equal weights: many ties
@@ -67,7 +67,7 @@ def test_whispers_are_the_same(seed: int, nodes: int, density: float, weighting,
     assert plain.tolist() == fast.tolist() and ends == fast_ends and fast.dtype == plain.dtype
 
 
-def test_without_a_place_to_keep_machine_code_it_is_compiled_all_the_same():
+def test_without_a_writable_cache_loops_are_compiled():
     namespace = {}
     exec(
         "def double(number):\n    return 2 * number", namespace

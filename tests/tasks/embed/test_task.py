@@ -1,4 +1,4 @@
-"""A vector a title, by the task itself."""
+"""The stage embed."""
 
 import dataclasses
 from pathlib import Path
@@ -30,7 +30,7 @@ def vectors(learnt: Learnt) -> Vectors:
         return embed.fn(str(home), corpus, encoder)
 
 
-def test_rows_stand_in_the_order_of_the_titles(learnt: Learnt, vectors: Vectors):
+def test_rows_are_in_the_order_of_the_titles(learnt: Learnt, vectors: Vectors):
     home, _, _, corpus, _, encoder = learnt
     raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
     found = np.load(home / vectors.path / "vectors.npy")
@@ -63,7 +63,7 @@ def test_the_same_inputs_are_the_same_artifact(learnt: Learnt, vectors: Vectors,
     assert Workspace(home).read(Vectors, vectors.path.split("/")[-1]) == vectors
 
 
-def test_vectors_say_which_training_they_come_from(learnt: Learnt, vectors: Vectors):
+def test_vectors_record_their_checkpoint(learnt: Learnt, vectors: Vectors):
     home, _, _, _, checkpoint, encoder = learnt
     assert (
         Workspace(home).details(vectors)["checkpoint"]
@@ -72,7 +72,7 @@ def test_vectors_say_which_training_they_come_from(learnt: Learnt, vectors: Vect
     )
 
 
-def test_the_corpus_token_ids_give_what_its_texts_give(learnt: Learnt):
+def test_token_ids_and_texts_give_equal_vectors(learnt: Learnt):
     home, _, _, corpus, _, encoder = learnt
     folder, opened = home / corpus.path, TitleEncoder.open(home / encoder.path)
     (by_ids,) = embed_corpus(folder, opened)

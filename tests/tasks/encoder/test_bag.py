@@ -1,4 +1,4 @@
-"""The bag encoder against a plain loop over titles; its backward pass against finite differences."""
+"""The bag encoder compared with a loop over titles, and its gradient with finite differences."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_any_titles(titles: list[list[int]]):
     torch.testing.assert_close(norms[~empty], torch.ones(int((~empty).sum())), atol=1e-6, rtol=0)
 
 
-def test_a_title_does_not_depend_on_its_batch():
+def test_vectors_do_not_depend_on_the_batch():
     whole = encode(Bag(), TITLES)
     order = [4, 0, 5, 2, 3, 1]
     torch.testing.assert_close(encode(Bag(), [TITLES[place] for place in order]), whole[order])
@@ -65,13 +65,13 @@ def test_a_title_does_not_depend_on_its_batch():
         torch.testing.assert_close(encode(Bag(), [title])[0], whole[place])
 
 
-def test_kinds_of_weight_zero_are_silent():
+def test_kinds_of_weight_zero_have_no_effect():
     encoder = Bag(word=1, bigram=0, ngram=0, edge=0, shape=0, raw=0, mark=0)
     assert torch.equal(encode(encoder, [[0, 7, 1, 2, 3]]), encode(encoder, [[0, 7]]))
     assert torch.equal(encode(encoder, [[1, 2, 3]]), torch.zeros(1, DIM))
 
 
-def test_bags_ask_for_each_row_once():
+def test_bags_contain_each_row_once():
     bags = bags_of(TITLES)
     assert bags.ids.tolist() == sorted({token for title in TITLES for token in title})
     assert bags.offsets.tolist() == np.cumsum([0] + [len(title) for title in TITLES]).tolist()
@@ -81,13 +81,13 @@ def test_bags_ask_for_each_row_once():
     assert bags.titles.tolist() == [number for number, title in enumerate(TITLES) for _ in title]
 
 
-def test_a_bagger_forgets_the_last_batch():
+def test_a_bagger_keeps_nothing_of_the_previous_batch():
     bagger = Bagger(KIND_OF)
     bagger.bags(Ragged.from_rows(TITLES))
     assert bagger.bags(Ragged.from_rows([[4, 9]])).ids.tolist() == [4, 9]
 
 
-def test_entries_left_out_are_as_if_never_there():
+def test_dropped_entries_have_no_effect():
     keep = np.array([token % 2 == 0 for title in TITLES for token in title])
     bags = bags_of(TITLES, keep)
     expected = encode(Bag(), [[token for token in title if token % 2 == 0] for title in TITLES])
@@ -114,14 +114,14 @@ def test_a_title_whose_rows_cancel_is_never_nan():
     assert torch.equal(vectors, torch.zeros(1, DIM)) and grad.isfinite().all()
 
 
-def test_gradient_of_the_whole_encoder():
+def test_gradient_of_the_encoder():
     titles = [title for title in TITLES if title]  # at the zero vector there is no gradient to check
     bags = bags_of(titles)
     rows = table(torch.float64)[bags.ids].requires_grad_()
     assert torch.autograd.gradcheck(lambda rows: encode_bags(Bag(), rows, bags), (rows,))
 
 
-def test_backward_is_autograds_own():
+def test_backward_equals_autograd():
     bags = bags_of(TITLES)
     weight = torch.randn(len(TITLES), DIM, generator=torch.Generator().manual_seed(9))
     ours, plain = table()[bags.ids].requires_grad_(), table()[bags.ids].requires_grad_()

@@ -1,4 +1,4 @@
-"""The layer on sentence vectors beside the bag, against the formula title by title."""
+"""The layer on sentence vectors compared with its formula."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def bags(x: np.ndarray | None) -> Bags:
     return Bagger(KIND_OF).bags(Ragged.from_rows(TITLES), dense=x)
 
 
-def test_it_is_the_formula():
+def test_results_equal_the_formula():
     encoder, layer, x = Bag(sentence=1.7, sentence_context=0.6), random(DIM, FEATURES, seed=2), dense()
     rows = random(TOKENS, DIM, seed=0)
     own = bags(x)

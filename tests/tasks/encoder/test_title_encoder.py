@@ -1,5 +1,4 @@
-"""Any title to a vector: trained rows stay, unseen words land near their family, and the folder gives the
-same bits."""
+"""The TitleEncoder: trained rows, unseen words, saving and loading."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +42,7 @@ def test_known_words_keep_their_rows(learnt: Learnt, encoder: TitleEncoder):
     }
 
 
-def test_a_title_of_the_guide_has_the_vector_that_training_gave_it(learnt: Learnt, encoder: TitleEncoder):
+def test_a_title_of_the_guide_has_its_trained_vector(learnt: Learnt, encoder: TitleEncoder):
     home, _, _, corpus_artifact, checkpoint, _ = learnt
     corpus = open_corpus(home / corpus_artifact.path)
     trained = load_file(home / checkpoint.path / "checkpoint.safetensors")
@@ -71,7 +70,7 @@ def test_vectors_are_unit_or_zero(encoder: TitleEncoder):
 
 
 @pytest.mark.parametrize("tokenizer", [Words, WordsAndNgrams])
-def test_a_title_of_which_nothing_is_known_is_a_zero_row(encoder: TitleEncoder, tokenizer: type):
+def test_a_title_without_known_tokens_has_a_zero_vector(encoder: TitleEncoder, tokenizer: type):
     """Though its length and its shape are known: they say nothing by themselves."""
     own = TitleEncoder(
         tokenizer(), encoder.bag, encoder.ids, encoder.rows, encoder.kinds, encoder.unseen_words
@@ -86,7 +85,7 @@ def with_slots(encoder: TitleEncoder) -> TitleEncoder:
     return replace(encoder, slots=keys, bag=replace(encoder.bag, nearest_slot=0.5))
 
 
-def test_the_nearest_slot_stands_beside_a_title(
+def test_the_key_of_the_nearest_slot_is_appended(
     encoder: TitleEncoder, with_slots: TitleEncoder, learnt: Learnt, tmp_path: Path
 ):
     titles = ["Harbour kitchen recipes", "Kitchenette bakers", "Goalpost", "ᚠᚢ"]
@@ -118,7 +117,7 @@ def test_slots_without_a_memory_are_refused_in_one_line(weight: float):
     assert "\n" not in str(error.value)
 
 
-def test_titles_do_not_know_each_other(encoder: TitleEncoder):
+def test_vectors_do_not_depend_on_other_titles(encoder: TitleEncoder):
     titles = ["Harbour kitchenette", "Murderers at large", "Goalpost", "Lisbon league leagues", "Goalpost"]
     together = encoder.embed(titles)
     for title, vector in zip(titles, together, strict=True):
@@ -126,7 +125,7 @@ def test_titles_do_not_know_each_other(encoder: TitleEncoder):
     assert encoder.embed([]).shape == (0, TRAINING.dim)
 
 
-def test_a_word_never_seen_lands_near_its_family(encoder: TitleEncoder):
+def test_an_unseen_word_is_near_its_family(encoder: TitleEncoder):
     """Centred cosine of the word alone with the words of its own category, against those of the others."""
     known = [word for words in WORDS.values() for word in words]
     category = np.array([name for name, words in WORDS.items() for _ in words])
@@ -142,7 +141,7 @@ def test_a_word_never_seen_lands_near_its_family(encoder: TitleEncoder):
             assert cosines[category == name].mean() > cosines[category != name].mean() + 0.2, word
 
 
-def test_a_title_of_unseen_words_lands_in_its_category(encoder: TitleEncoder):
+def test_a_title_of_unseen_words_is_near_its_category(encoder: TitleEncoder):
     centres = {
         name: encoder.embed([f"{word} {other}" for word in words for other in words[:4]]).mean(axis=0)
         for name, words in WORDS.items()
@@ -178,7 +177,7 @@ def test_every_strategy_can_be_opened_again():
     )
 
 
-def test_context_moves_the_full_vector_and_never_the_title_alone(learnt: Learnt, encoder: TitleEncoder):
+def test_context_changes_only_the_vector_with_context(learnt: Learnt, encoder: TitleEncoder):
     home, _, _, corpus, _, _ = learnt
     titles = pq.read_table(home / corpus.path / "titles.parquet", columns=["raw_title", "context"])
     raw_titles, contexts = titles["raw_title"].to_pylist(), titles["context"].to_pylist()

@@ -196,5 +196,5 @@ def test_options() -> None:
 @pytest.mark.parametrize(
     ("out", "expected"), [("a/uk.1.xml.gz", "a/uk.1.genres.xml"), ("uk", "uk.genres.xml")]
 )
-def test_the_table_of_genres_is_beside_the_guide(out: str, expected: str) -> None:
+def test_the_table_of_genres_is_in_the_folder_of_the_guide(out: str, expected: str) -> None:
     assert genres_file(out) == Path(expected)

@@ -1,4 +1,4 @@
-"""The stage on the toy world: rivals read the sentence vectors of the Corpus, and are left out without."""
+"""The stage evaluate on the toy world, with and without sentence vectors."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ def clustered(
 
 
 @pytest.mark.parametrize("encoder", ["with", "without"])
-def test_rivals_read_the_sentence_vectors_of_the_corpus(clustered, without_run, tmp_path, encoder):
+def test_baselines_read_the_sentence_vectors_of_the_corpus(clustered, without_run, tmp_path, encoder):
     from tasks.evaluate.task import evaluate, score_baselines
     from tasks.predictor.task import fit_linear
     from tasks.publish.task import pack

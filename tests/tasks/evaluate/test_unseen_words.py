@@ -1,4 +1,4 @@
-"""Shares, distances and scores of titles with words never seen, counted by hand."""
+"""Shares, distances and scores of titles with unseen words, compared with values computed by hand."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def world(oov: list[int]) -> CorpusTitles:
     return CorpusTitles(split=SPLIT, labels=labels, label_count=2, **arrays)
 
 
-def test_by_hand():
+def test_shares_distances_and_scores():
     vectors = np.eye(2, dtype=np.float32)[np.arange(N) % 2]
     wrong = vectors.copy()
     wrong[[20, 21]] = vectors[[21, 20]]
@@ -46,7 +46,7 @@ def test_by_hand():
     }
 
 
-def test_no_such_word():
+def test_without_unseen_words():
     vectors = np.eye(2, dtype=np.float32)[np.arange(N) % 2]
     found = measure_unseen_words(
         world([]), [None] * N, np.ones(N, dtype=int), np.zeros(N, dtype=int), vectors, vectors, 5

@@ -1,5 +1,4 @@
-"""Damaged and hostile files: refused with the byte and the reason, or (where nothing can be told) read
-without harm; never a huge allocation."""
+"""Damaged files are refused with position and reason, or read without harm and without huge allocations."""
 
 import resource
 import struct
@@ -75,7 +74,7 @@ def attempt(body: bytes, place: Path) -> FastText | FastTextError:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cut_anywhere(trained: dict[str, Path], tmp_path: Path, kind: str):
+def test_truncation_at_any_byte(trained: dict[str, Path], tmp_path: Path, kind: str):
     body, parts = trained[kind].read_bytes(), sections(trained[kind])
     cuts = {
         0,
@@ -93,7 +92,7 @@ def test_cut_anywhere(trained: dict[str, Path], tmp_path: Path, kind: str):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", range(len(ARGS)), ids=ARGS)
-def test_every_argument(trained: dict[str, Path], tmp_path: Path, kind: str, number: int):
+def test_every_invalid_argument_is_refused(trained: dict[str, Path], tmp_path: Path, kind: str, number: int):
     body = bytearray(trained[kind].read_bytes())
     for value in (-1, -(2**31), 2**31 - 1, 0):
         body[8 + 4 * number : 12 + 4 * number] = struct.pack("<i", value)
@@ -125,7 +124,7 @@ def test_every_size_of_the_dictionary(trained: dict[str, Path], tmp_path: Path, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sizes_of_matrices_that_lie(trained: dict[str, Path], tmp_path: Path, kind: str):
+def test_wrong_sizes_of_matrices_are_refused(trained: dict[str, Path], tmp_path: Path, kind: str):
     original, start = trained[kind].read_bytes(), sections(trained[kind])["shape"]
     quantised = original[sections(trained[kind])["input"]] == 1
     fields = [(start, "<q"), (start + 8, "<q")] + ([(start + 16, "<i")] if quantised else [])
@@ -141,7 +140,7 @@ def test_sizes_of_matrices_that_lie(trained: dict[str, Path], tmp_path: Path, ki
     assert isinstance(attempt(bytes(body), tmp_path / "flag"), FastTextError)
 
 
-def test_quantisers_and_pruning_that_lie(trained: dict[str, Path], tmp_path: Path):
+def test_wrong_quantisers_and_pruning_are_refused(trained: dict[str, Path], tmp_path: Path):
     file = trained["supervised_ngrams-pruned"]
     original, parts = file.read_bytes(), sections(file)
     codes = struct.unpack_from("<i", original, parts["shape"] + 16)[0]
@@ -160,7 +159,7 @@ def test_quantisers_and_pruning_that_lie(trained: dict[str, Path], tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["skipgram", "supervised_ngrams"])
-def test_entries_that_are_none(trained: dict[str, Path], tmp_path: Path, kind: str):
+def test_invalid_entries_of_the_dictionary_are_refused(trained: dict[str, Path], tmp_path: Path, kind: str):
     original, model = trained[kind].read_bytes(), FastText.open(trained[kind])
     end = int(model.dictionary.ends[5])
     for place, value, word in ((end + 9, 2, "type"), (end + 9, 1, "type"), (end + 8, 0xFF, "count")):
@@ -219,7 +218,7 @@ def test_floret_is_refused_by_name(tmp_path: Path):
     )
 
 
-def test_a_hole_of_a_file_is_no_allocation(trained: dict[str, Path], tmp_path: Path):
+def test_sparse_files_are_not_read_into_memory(trained: dict[str, Path], tmp_path: Path):
     """A sparse file of 8 GiB whose header asks for them: refused for its size, or mapped, but never read into
     memory."""
     body = bytearray(trained["skipgram"].read_bytes())

@@ -1,4 +1,4 @@
-"""The scan of a dictionary as a whole, against words and counts that are known; words found by their hash."""
+"""The scan of a dictionary, and the search for words by hash."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_words_and_counts(tmp_path: Path, kind: str):
     assert dictionary.ids([word + b"?" for word in words[:1000]]).tolist() == [-1] * 1000
 
 
-def test_of_doubles_the_last_is_found(tmp_path: Path):
+def test_the_last_of_duplicate_words_is_used(tmp_path: Path):
     words = [b"goal", b"murder", b"goal", *(str(number).encode() for number in range(100)), b"goal"]
     write_bin(
         tmp_path / "model.bin",
@@ -63,7 +63,7 @@ def test_of_doubles_the_last_is_found(tmp_path: Path):
     ]
 
 
-def test_words_of_one_hash_are_told_apart(tmp_path: Path):
+def test_words_with_equal_hashes_are_distinguished(tmp_path: Path):
     """costarring and liquid, declinate and macallums share their FNV-1a hash."""
     words = [b"liquid", b"declinate", b"costarring"]
     write_bin(
@@ -97,7 +97,7 @@ def test_hashes_up_to_a_number_are_counted(tmp_path: Path, number: int):
     )
 
 
-def test_words_that_look_like_edges_and_words_alike_for_long(tmp_path: Path):
+def test_words_with_angle_brackets_and_long_common_prefixes(tmp_path: Path):
     long = [b"x" * 200, b"x" * 199 + b"y", b"x" * 128, b"x" * 8, b"x" * 16, "日".encode() * 60]
     words = [b"<", b">", b"><", b"a><b", b"<a>", b"a", *long]
     write_bin(

@@ -1,4 +1,4 @@
-"""Our model as a fastText file: the fasttext package and gensim load it, known words keep their vectors."""
+"""An exported model can be loaded by the fasttext package and by gensim."""
 
 from dataclasses import replace
 from pathlib import Path

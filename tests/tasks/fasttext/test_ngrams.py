@@ -1,4 +1,4 @@
-"""FastText's hash and its n-grams, against the values that fastText itself gives."""
+"""Hashes and n-grams compared with values of fastText."""
 
 import itertools
 
@@ -71,7 +71,7 @@ def test_the_definition_gives_the_reference_too():
 
 @settings(max_examples=200)
 @given(st.lists(st.text(max_size=20), max_size=12))
-def test_many_at_once_are_each_alone(texts: list[str]):
+def test_many_at_once_equal_single_ones(texts: list[str]):
     assert hash_strings(texts).tolist() == [fasttext_hash(text) for text in texts]
 
 
@@ -96,7 +96,7 @@ def test_subwords(word: str, shortest: int, longest: int, grams: list[str]):
     assert subwords(word, shortest, longest) == grams
 
 
-def test_bucket_ids_stand_word_by_word():
+def test_bucket_ids_are_grouped_by_word():
     ids = bucket_ids(["the", "", "a"], 3, 6, 1000)
     assert ids.lengths.tolist() == [6, 0, 1]
     assert ids[0].tolist() == [fasttext_hash(gram) % 1000 for gram in subwords("the", 3, 6)]
@@ -108,7 +108,7 @@ def test_bucket_ids_stand_word_by_word():
 @given(
     st.lists(st.text(max_size=9) | st.binary(max_size=9), max_size=8), st.integers(0, 4), st.integers(0, 8)
 )
-def test_cutting_is_the_definition(words: list[str | bytes], shortest: int, longest: int):
+def test_ngrams_equal_their_definition(words: list[str | bytes], shortest: int, longest: int):
     """Start by start, then by length; code points are told by their first byte, also where bytes are no
     UTF-8."""
     hashes = bucket_ids_of_text(*enclose_words(words), shortest, longest, 2**32 - 1)
@@ -130,7 +130,7 @@ MARKS = st.text(alphabet="<>é日x", max_size=7)  # words that look like the edg
 
 @settings(max_examples=150)
 @given(st.lists(MARKS | st.text(max_size=9) | st.binary(max_size=9), max_size=8))
-def test_enclosed_words_are_found_again(words: list[str | bytes]):
+def test_enclosed_words_can_be_sliced(words: list[str | bytes]):
     text, begins = enclose_words(words)
     assert [text[begin:end] for begin, end in itertools.pairwise(begins)] == [
         b"<" + encode(word) + b">" for word in words
@@ -145,7 +145,7 @@ def test_enclosed_words_are_found_again(words: list[str | bytes]):
     st.integers(0, 8),
     st.integers(1, 2**31 - 1),
 )
-def test_buckets_and_the_room_before_them(
+def test_bucket_ids_leave_a_reserved_place_before_each_word(
     asked: list[tuple[str | bytes, bool]], shortest: int, longest: int, buckets: int
 ):
     words, room = [word for word, _ in asked], np.array([more for _, more in asked], dtype=bool)

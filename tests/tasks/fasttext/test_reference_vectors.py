@@ -1,5 +1,4 @@
-"""Equal to what the fasttext package said when ``vectors.py`` asked it: runs where the package is not
-installed."""
+"""Models compared with stored results of the fasttext package (see ``vectors.py``)."""
 
 import gzip
 import json

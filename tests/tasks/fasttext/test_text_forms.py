@@ -1,4 +1,4 @@
-"""Vectors out and in again to the bit; gensim reads what is written and writes what is read."""
+"""Text formats of vectors round-trip, and gensim reads them."""
 
 from pathlib import Path
 from typing import get_args
@@ -79,7 +79,7 @@ def test_damaged_files(tmp_path: Path, content: bytes, reason: str):
 
 
 @pytest.mark.parametrize("word", ["", "two words", "line\nfeed"])
-def test_words_that_no_program_would_read_back(tmp_path: Path, word: str):
+def test_words_that_text_formats_cannot_represent_are_refused(tmp_path: Path, word: str):
     with pytest.raises(ValueError, match="cannot be written as vec"):
         write_vectors(tmp_path / "out", "vec", [word], VECTORS[:1])
     assert not list(tmp_path.iterdir())

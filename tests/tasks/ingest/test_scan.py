@@ -133,7 +133,7 @@ def mutated(rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("count", [100, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.timeout(3600)
-def test_mutations_read_alike(tmp_path: Path, count: int) -> None:
+def test_both_readers_agree_on_mutations(tmp_path: Path, count: int) -> None:
     for seed in range(count):
         agree(mutated(random.Random(seed)), tmp_path)
 
@@ -142,7 +142,7 @@ def test_mutations_read_alike(tmp_path: Path, count: int) -> None:
     "guides", [pytest.param(3, marks=pytest.mark.slow), pytest.param(None, marks=pytest.mark.soak)]
 )
 @pytest.mark.timeout(3600)
-def test_real_guides_read_alike(tmp_path: Path, guides: int | None) -> None:
+def test_both_readers_agree_on_real_guides(tmp_path: Path, guides: int | None) -> None:
     """The three smallest guides, or all of them."""
     files = sorted((real_data() / "guides").glob("*.gz"), key=lambda file: file.stat().st_size)
     for file in files[:guides]:

@@ -34,7 +34,7 @@ def test_every_language_names_every_kind() -> None:
     assert len(read_names()) > 1000  # reading it checks that no name has two meanings
 
 
-def test_a_film_is_nothing_else_except_for_children() -> None:
+def test_a_film_has_no_other_kind_except_children() -> None:
     assert combine({"film", "sport", "children"}, numbered=False) == ("film", "children")
     assert combine({"other", "news"}, numbered=False) == ("news",)
 

@@ -95,7 +95,7 @@ def test_titles_without_categories_get_the_kind_of_similar_titles(home: Path) ->
     assert by_title["Film 3 of 1"] == (["film"], ["guide"])
 
 
-def test_a_model_answers_for_other_guides(home: Path, tmp_path: Path) -> None:
+def test_a_model_predicts_for_other_guides(home: Path, tmp_path: Path) -> None:
     """A title of the home, and an episode number. One channel in the home gives no threshold for new ones."""
     guide = [
         Airing("New film", 100, date="2001"),
@@ -117,7 +117,7 @@ def test_a_model_answers_for_other_guides(home: Path, tmp_path: Path) -> None:
     assert not strict.titles[titles.index("New film")]
 
 
-def test_a_category_that_never_goes_with_films_denies_them(tmp_path: Path) -> None:
+def test_a_category_that_never_occurs_with_films_is_a_negative_example(tmp_path: Path) -> None:
     talks = [Airing(f"Talk {n}", 100 if n < 5 else 30, ("Views",), date="1999") for n in range(40)]
     long = [Airing(f"Tale {n}", 100, ("Drame",), date="1999") for n in range(40)]
     titles = write_guide(tmp_path, [*films(60, "Movie"), *talks, *long])
@@ -127,7 +127,7 @@ def test_a_category_that_never_goes_with_films_denies_them(tmp_path: Path) -> No
     assert by_title["Talk 0"] == 0 and by_title["Tale 0"] == -1 and by_title["Film 0 of 1"] == 1
 
 
-def test_a_topic_channel_says_nothing_against_its_topic(tmp_path: Path) -> None:
+def test_titles_of_a_topic_channel_are_no_negative_examples_of_its_kind(tmp_path: Path) -> None:
     """Titles that state another kind are no examples against news on a news channel; films remain so."""
     news = [Airing(f"News {n}", 30, ("News",)) for n in range(3)]
     others = [Airing("Talk", 30, ("Talk show",)), Airing("Story", 90, ("Movie",))]
@@ -151,7 +151,7 @@ def test_a_series_as_long_as_a_film_is_no_example_against_films(tmp_path: Path) 
     assert guide_evidence.training_labels()[:, FILM].tolist() == [-1, 0, 0]
 
 
-def test_children_and_numbers_say_nothing_about_series(tmp_path: Path) -> None:
+def test_children_and_episode_numbers_are_no_examples_of_series(tmp_path: Path) -> None:
     airings = [Airing("Toys", 90, ("Kids",)), Airing("Cook", 30, ("Cooking",), number="E3")]
     write_guide(tmp_path, airings)
     files = tmp_path / "programmes.parquet", tmp_path / "variants.parquet"
@@ -189,7 +189,7 @@ def test_nothing_is_predicted_on_channels_without_labels(tmp_path: Path) -> None
     assert not any(kinds[airing.title][0] for airing in unlabelled)
 
 
-def test_scores_count_titles_that_neither_model_nor_threshold_saw(home: Path) -> None:
+def test_scores_use_titles_that_neither_model_nor_threshold_used(home: Path) -> None:
     arrays, settings = read_kind_arrays(home) or ({}, {})
     classifier = KindClassifier.from_arrays(arrays, settings)
     assert classifier is not None

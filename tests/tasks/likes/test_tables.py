@@ -31,7 +31,7 @@ def write(path, rows):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "json", "jsonl"])
-def test_every_format_says_the_same(tmp_path, kind):
+def test_all_formats_give_equal_likes(tmp_path, kind):
     found = read_likes_table(write(tmp_path / f"likes.{kind}", ROWS), "me", AT)
     assert found.schema == LIKES
     first, second = found.to_pylist()

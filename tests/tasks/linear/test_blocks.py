@@ -1,4 +1,4 @@
-"""Samples on disk: every block is what was given, or an error says what is wrong."""
+"""Samples on disk: round trip and errors."""
 
 import json
 from collections.abc import Iterator
@@ -95,7 +95,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").exists()
 
 
-def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [some_rows(100)], FEATURES, 500)
     whole = blocks.file.read_bytes()
     blocks.file.write_bytes(whole[:-8])
@@ -128,7 +128,7 @@ def test_the_index_can_be_read_by_other_programs(tmp_path: Path) -> None:
     assert index["features"] == FEATURES and len(index["blocks"]) == len(blocks)
 
 
-def test_the_stream_begins_anew_after_the_last_block(tmp_path: Path) -> None:
+def test_the_stream_restarts_after_the_last_block(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [some_rows(30)], FEATURES, 500)
     with BlockStream(blocks) as stream:
         numbers = [next(stream).number for _ in range(2 * len(blocks) + 1)]

@@ -1,4 +1,4 @@
-"""The dual cached SVM: the optimum of liblinear whatever memory holds, and two threads that end together."""
+"""The dual cached SVM: the optimum of liblinear for any cache, and the end of both threads."""
 
 import os
 import signal
@@ -105,7 +105,9 @@ def test_weights_are_the_sum_over_alphas_at_any_time(blocks: SampleBlocks, share
         previous = dual
 
 
-def test_the_gap_bounds_what_is_missing(blocks: SampleBlocks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gap_bounds_the_distance_to_the_optimum(
+    blocks: SampleBlocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cost = 1.0
     reference = LinearSVC(loss="hinge", dual=True, C=cost, tol=1e-6, max_iter=100_000, random_state=0)
     reference.fit(ROWS.astype(np.float64), SIGNS)
@@ -158,7 +160,7 @@ def test_cached_samples_take_the_bytes_given_and_the_useless_leave(blocks: Sampl
     assert cache.is_cached.mean() <= 0.3
 
 
-def test_saved_and_loaded_it_trains_on(blocks: SampleBlocks, tmp_path: Path) -> None:
+def test_a_saved_model_continues_training(blocks: SampleBlocks, tmp_path: Path) -> None:
     model = DualCachedSVM(0.5)
     for progress in model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=1e-3):
         if progress.step == 2 * len(blocks) + 7:  # within a pass
@@ -190,14 +192,14 @@ class Failing(SampleBlocks):
         return super().read(number)
 
 
-def test_an_error_of_the_reader_is_the_callers(blocks: SampleBlocks) -> None:
+def test_an_error_of_the_reader_is_raised(blocks: SampleBlocks) -> None:
     steps = []
     with pytest.raises(OSError, match="the disk is gone"):
         steps.extend(DualCachedSVM().fit(Failing(blocks.file.parent), cache_bytes=cache_bytes(blocks, 0.1)))
     assert not readers()
 
 
-def test_a_file_cut_short_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_truncated_while_it_is_read(tmp_path: Path) -> None:
     blocks = write_blocks(tmp_path, [(ROWS, LABELS)], FEATURES, BLOCK_BYTES)
     model = DualCachedSVM()
     steps = model.fit(blocks, cache_bytes=cache_bytes(blocks, 0.1), tolerance=1e-9)
@@ -247,7 +249,7 @@ def test_an_interrupt_ends_both_threads(blocks: SampleBlocks) -> None:
     assert model.gap <= 1e-3
 
 
-def test_a_fit_that_is_left_ends_its_reader(blocks: SampleBlocks) -> None:
+def test_leaving_a_fit_ends_its_reader(blocks: SampleBlocks) -> None:
     steps = DualCachedSVM().fit(blocks, cache_bytes=cache_bytes(blocks, 0.1))
     next(steps)
     assert readers()

@@ -102,7 +102,7 @@ def test_one_seed_gives_the_same_bits_on_any_number_of_threads():
     assert not same(one, Factorisation(settings(seed=4)).fit(ratings))
 
 
-def test_fit_begins_anew_and_equals_its_epochs_one_by_one():
+def test_fit_restarts_and_equals_single_epochs():
     ratings = some_ratings()
     model = Factorisation(settings(epochs=2)).fit(some_ratings(500, seed=1)).fit(ratings)
     stepwise = Factorisation(settings(epochs=2)).partial_fit(ratings).partial_fit(ratings)

@@ -84,7 +84,7 @@ def eager(solver: Solver, rows: csr_matrix, labels: Ragged, width: int, calls: i
 
 @every_solver
 @every_width
-def test_lazy_is_eager(solver: Solver, labels: int) -> None:
+def test_lazy_updates_equal_eager_updates(solver: Solver, labels: int) -> None:
     """With samples of more than one block and a second call; rare features wait for most of the steps."""
     rows, held = world(BLOCK + 200, labels)
     ours = SparseLogistic(FEATURES, labels, alpha=ALPHA, solver=solver)
@@ -97,7 +97,7 @@ def test_lazy_is_eager(solver: Solver, labels: int) -> None:
 
 
 @every_width
-def test_a_step_goes_against_the_gradient_of_the_log_loss(labels: int) -> None:
+def test_a_step_follows_the_negative_gradient_of_the_log_loss(labels: int) -> None:
     """The steps of a batch's samples, each from the same weights, add up to autograd's gradient."""
     rows, held = world(30, labels)
     start = SparseLogistic(FEATURES, labels, alpha=0, solver=ProximalSgd(halved=1e15)).partial_fit(rows, held)
@@ -153,7 +153,7 @@ def test_the_optimum_of_scikit_learn_and_its_zeros() -> None:
 
 
 @every_solver
-def test_labels_are_learnt_as_if_alone(solver: Solver) -> None:
+def test_labels_are_trained_independently(solver: Solver) -> None:
     rows, held = world(500, 3)
     together = SparseLogistic(FEATURES, 3, alpha=ALPHA, solver=solver).partial_fit(rows, held)
     for label in range(3):
@@ -165,7 +165,9 @@ def test_labels_are_learnt_as_if_alone(solver: Solver) -> None:
 
 @every_solver
 @every_width
-def test_saved_loaded_and_continued_is_never_stopped(solver: Solver, labels: int, tmp_path: Path) -> None:
+def test_a_saved_model_continues_training_with_the_same_results(
+    solver: Solver, labels: int, tmp_path: Path
+) -> None:
     parts = [world(1500, labels, seed) for seed in range(3)]
     never = SparseLogistic(FEATURES, labels, alpha=ALPHA, solver=solver, seed=3)
     stopped = SparseLogistic(FEATURES, labels, alpha=ALPHA, solver=solver, seed=3)

@@ -1,4 +1,4 @@
-"""Names to rows, and samples of named features to sparse rows."""
+"""Rows of names, and sparse rows of samples with named features."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from tasks.linear.lookup import Lookup
 
 
-def test_names_get_rows_in_the_order_in_which_they_come() -> None:
+def test_names_get_rows_in_order_of_first_appearance() -> None:
     lookup = Lookup(["news"])
     assert lookup.rows_of(["film", "news", "film", "quiz"]) == [1, 0, 1, 2]
     assert len(lookup) == 3 and list(lookup) == ["news", "film", "quiz"]
@@ -20,7 +20,7 @@ def test_samples_become_rows_and_grow_the_lookup() -> None:
     assert list(lookup) == ["a", "b", "c"]
 
 
-def test_unknown_names_are_left_out_of_what_is_only_asked() -> None:
+def test_transform_ignores_unknown_names() -> None:
     lookup = Lookup(["a", "b"])
     asked = lookup.transform([{"x": 7, "b": 2}, {"y": 1}, {"a": 3, "z": 9}])
     assert asked.toarray().tolist() == [[0, 2], [0, 0], [3, 0]] and asked.nnz == 2
@@ -28,7 +28,7 @@ def test_unknown_names_are_left_out_of_what_is_only_asked() -> None:
     assert lookup.transform([]).shape == (0, 2) and lookup.fit_transform([]).shape == (0, 2)
 
 
-def test_a_name_twice_or_no_text_is_refused() -> None:
+def test_duplicate_names_and_other_types_are_refused() -> None:
     with pytest.raises(ValueError, match="'a' is named twice"):
         Lookup(["a", "b", "a"])
     with pytest.raises(TypeError, match="must be str, got 7"):

@@ -1,4 +1,4 @@
-"""Tables of ratings: names to numbers, and what is refused before a compiled loop reads it."""
+"""Tables of ratings: numbers of names, and invalid input."""
 
 from typing import Any
 

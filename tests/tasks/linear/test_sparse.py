@@ -1,4 +1,4 @@
-"""What is refused before a compiled loop reads it."""
+"""Invalid samples are refused before compiled loops read them."""
 
 import numpy as np
 import pytest

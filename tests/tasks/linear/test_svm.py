@@ -1,4 +1,4 @@
-"""The online SVM: one pass is PA-II, many are LinearSVC; it grows, and follows drift."""
+"""The online SVM: PA-II with one pass, LinearSVC with many, new features and drift."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_one_pass_is_the_passive_aggressive_step() -> None:
     np.testing.assert_allclose(learnt.intercepts, intercepts, atol=1e-5)
 
 
-def test_many_passes_find_what_liblinear_finds() -> None:
+def test_many_passes_reach_the_optimum_of_liblinear() -> None:
     rows, labels = world(2_000, labels=4)
     learnt = OnlineSvm(40, 4, epochs=100).partial_fit(rows, labels).decision_function(rows)
     reference = LinearSVC(C=0.2, tol=1e-4, max_iter=10_000, dual=True)
@@ -51,14 +51,14 @@ def test_a_pass_moves_only_the_features_present() -> None:
 
 
 @pytest.mark.parametrize("labels", [1, 3, 15, 16, 33])
-def test_columns_beyond_the_labels_learn_nothing(labels: int) -> None:
+def test_padding_columns_are_not_trained(labels: int) -> None:
     rows, held = world(60, labels=labels)
     learnt = OnlineSvm(40, labels).partial_fit(rows, held)
     assert learnt.weights.shape == (40, labels) and learnt.weights.any(axis=0).all()
     assert not learnt._weights[:, labels:].any() and (learnt._intercepts[labels:] == -1).all()
 
 
-def test_a_model_that_grew_equals_one_that_knew_all_from_the_start(tmp_path: Path) -> None:
+def test_a_grown_model_equals_one_of_the_final_size(tmp_path: Path) -> None:
     samples = [
         ({"a": 1.0, "b": 0.5}, ["film"]),
         ({"b": 1.0}, ["news"]),
@@ -100,7 +100,7 @@ def progressive_errors(learnt: OnlineSvm, preferences: np.ndarray, samples: int,
 
 
 @pytest.mark.slow
-def test_it_follows_preferences_that_turn_over() -> None:
+def test_the_model_follows_weights_that_change_their_signs() -> None:
     preferences = np.random.default_rng(3).normal(size=200)
     learnt = OnlineSvm(200)
     level = progressive_errors(learnt, preferences, 2_000, seed=4)[-500:].mean()

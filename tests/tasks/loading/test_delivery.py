@@ -1,4 +1,4 @@
-"""Workers write into a ring of shared blocks: nothing is lost, mixed up or overwritten."""
+"""Workers write batches to a ring of shared blocks."""
 
 import threading
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ def same(one: Made, other: Made) -> bool:
     )
 
 
-def test_a_block_holds_every_tensor_where_it_was_laid():
+def test_tensors_round_trip_through_a_block():
     batch = Made(torch.arange(7).view(7, 1), Inner(torch.tensor([True, False]), "kept"))
     slots, used = assign_slots(batch)
     assert used == 2 * ALIGNMENT and slots.numbers.begin == 0 and slots.inner.flags.begin == ALIGNMENT
@@ -53,7 +53,7 @@ def test_a_block_holds_every_tensor_where_it_was_laid():
     assert same(mine, batch) and not read(slots, block).numbers.any()
 
 
-def test_in_this_process():
+def test_delivery_without_workers():
     assert all(
         same(made, Numbers()[item])
         for item, made in enumerate(Delivery(Numbers(), workers=0).deliver(range(5)))
@@ -72,7 +72,7 @@ class Noting:
         return Numbers()[item]
 
 
-def test_a_thread_makes_the_next_batch_and_no_more(monkeypatch: pytest.MonkeyPatch):
+def test_a_thread_prepares_only_the_next_batch(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tasks.loading.delivery.cores", lambda: 2)
     maker = Noting()
     delivery = Delivery(maker, workers=0)
@@ -88,7 +88,7 @@ def test_a_thread_makes_the_next_batch_and_no_more(monkeypatch: pytest.MonkeyPat
         list(Delivery(Failing(), workers=0).deliver([1, 2, 3, 4]))
 
 
-def test_on_one_core_batches_are_made_when_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_on_one_core_batches_are_created_on_request(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tasks.loading.delivery.cores", lambda: 1)
     maker = Noting()
     batches = Delivery(maker, workers=0).deliver(range(5))
@@ -97,7 +97,7 @@ def test_on_one_core_batches_are_made_when_asked_for(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_workers_and_their_ring(monkeypatch: pytest.MonkeyPatch):
+def test_delivery_by_workers(monkeypatch: pytest.MonkeyPatch):
     """More batches than blocks, all kept, fetched by a thread; a batch larger than a block; an epoch given
     up; the same workers again."""
     fetched_by: set[str] = set()
@@ -131,7 +131,7 @@ def test_workers_and_their_ring(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.gpu
-def test_batches_are_pinned_where_asked():
+def test_batches_are_pinned_on_request():
     for workers in (0, 1):
         for item, made in enumerate(Delivery(Numbers(), workers=workers, pin=True).deliver(range(1, 9))):
             assert (

@@ -1,4 +1,4 @@
-"""Batches: the same for any number of workers, and cheap to send to one."""
+"""Batches do not depend on the number of workers, and workers receive little data."""
 
 import pickle
 from pathlib import Path
@@ -26,14 +26,14 @@ def flat(batches) -> list[torch.Tensor]:
     return [tensor for batch in batches for part in batch for tensor in part]
 
 
-def test_an_epoch_shows_every_training_title_once(toy_corpus: Path):
+def test_an_epoch_contains_every_training_title_once(toy_corpus: Path):
     count, batches = loader(toy_corpus, dropout=0.0).epoch(0)
     made = list(batches)
     assert len(made) == count
     assert sum(len(batch.bags.offsets) - 1 for batch in made) == len(open_corpus(toy_corpus).training)
 
 
-def test_chance_belongs_to_seed_and_epoch(toy_corpus: Path):
+def test_randomness_depends_on_seed_and_epoch(toy_corpus: Path):
     first, again = (flat(loader(toy_corpus).epoch(3)[1]) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
     used = loader(toy_corpus)
@@ -47,7 +47,7 @@ def test_chance_belongs_to_seed_and_epoch(toy_corpus: Path):
         )
 
 
-def test_dropout_leaves_out_its_share_of_a_titles_own_entries(toy_corpus: Path):
+def test_dropout_omits_a_share_of_the_entries_of_the_text(toy_corpus: Path):
     def entries(dropout: float) -> np.ndarray:
         """Returns the token entries of titles, and those of their airing contexts."""
         of_context = np.concatenate(
@@ -60,7 +60,7 @@ def test_dropout_leaves_out_its_share_of_a_titles_own_entries(toy_corpus: Path):
     assert abs(part[0] / whole[0] - 0.6) < 0.02 and part[1] == whole[1] > 0
 
 
-def test_an_objective_is_told_which_titles_are_shown_with_how_they_air(toy_corpus: Path):
+def test_targets_state_which_titles_have_context(toy_corpus: Path):
     told = []
     for batch in BatchLoader(
         toy_corpus, Label(batch_size=50), dropout=0.4, context_dropout=0.5, seed=1, workers=0
@@ -83,7 +83,7 @@ def test_data_sent_to_a_worker_are_small(toy_corpus: Path):
     assert again._opened is None and again.folder == toy_corpus
 
 
-def test_context_is_left_out_whole_or_not_at_all(toy_corpus: Path):
+def test_context_is_dropped_completely_or_not_at_all(toy_corpus: Path):
     def shares(context_dropout: float) -> list[bool]:
         _, batches = loader(toy_corpus, dropout=0.0, context_dropout=context_dropout).epoch(0)
         return [
@@ -118,7 +118,7 @@ def test_corpora_that_fit_in_memory_are_loaded_in_this_process(
     assert loader(toy_corpus, workers=AUTOMATIC).workers == 2
 
 
-def test_one_core_and_two_see_the_same_batches(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_core_and_two_give_the_same_batches(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
     """Made when asked for, and by a thread ahead: the same bits."""
     made = []
     for number in (1, 2):
@@ -140,5 +140,5 @@ def test_one_core_and_two_see_the_same_batches(toy_corpus: Path, monkeypatch: py
         (40 * GB, 8 * GB, 1, 0),  # no core to spare
     ],
 )
-def test_workers_are_chosen_where_it_was_measured(corpus: int, free: int, cores: int, expected: int):
+def test_number_of_workers(corpus: int, free: int, cores: int, expected: int):
     assert choose_loading_workers(corpus_bytes=corpus, free_bytes=free, cores=cores) == expected

@@ -1,4 +1,4 @@
-"""A function that merges toy feeds."""
+"""Fixture that merges toy feeds."""
 
 from pathlib import Path
 

@@ -106,7 +106,7 @@ def test_other_encodings_and_damaged_programmes(merged: Merger) -> None:
     assert len(airings(merged(unreadable))) == 1 and merged.plan.report.unreadable_count == 2
 
 
-def test_attributes_beside_the_times_remain(merged: Merger) -> None:
+def test_other_attributes_are_unchanged(merged: Merger) -> None:
     element = programme("1800", "1930", "A").replace(" channel", ' clumpidx="0/2" note="start=\'x\'" channel')
     guide = merged(feed(element, programme("1900", "2000", "B")))
     assert b'stop="20250301190000 +0000" clumpidx="0/2" note="start=\'x\'" channel="one">' in guide

@@ -63,7 +63,7 @@ intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), max_size
 
 
 @given(st.lists(intervals, min_size=1, max_size=3))
-def test_laws(feeds: list[list[tuple[int, int]]]) -> None:
+def test_properties_of_merged_schedules(feeds: list[list[tuple[int, int]]]) -> None:
     schedules = [
         schedule(feed, *sorted((start, start + length) for start, length in rows))
         for feed, rows in enumerate(feeds)

@@ -1,4 +1,4 @@
-"""Nearest by codes of one byte: what the product of all pairs finds, whatever the vectors."""
+"""Search by codes of one byte finds the exact neighbours."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def random_units(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
     st.integers(1, 400),
     st.booleans(),
 )
-def test_nothing_is_missed(seed: int, rows: int, dim: int, queries: int, k: int, crowded: bool):
+def test_all_exact_neighbours_are_found(seed: int, rows: int, dim: int, queries: int, k: int, crowded: bool):
     rng = np.random.default_rng(seed)
     base = random_units(rng, rows, dim)
     if crowded:  # equal vectors, and some that differ by less than a code does
@@ -36,7 +36,7 @@ def test_nothing_is_missed(seed: int, rows: int, dim: int, queries: int, k: int,
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_vector_whose_codes_say_nothing_is_found():
+def test_a_neighbour_with_uninformative_codes_is_found():
     """Codes of the nearest are 127 and zeros: one number is large, and what the query asks for is small."""
     near = np.full(66, 0.019, dtype=np.float32)
     near[:2] = 5, 0
@@ -51,7 +51,7 @@ def test_a_vector_whose_codes_say_nothing_is_found():
     assert ids[0, 0] == 30 and cosines[0] == pytest.approx([0.0304, 0.02, 0.02], abs=1e-3)
 
 
-def test_an_index_answers_few_queries_by_codes_and_others_without(monkeypatch: pytest.MonkeyPatch):
+def test_only_few_queries_use_codes(monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(0)
     base = random_units(rng, 200, 16)
     base[[3, 100]] = 0

@@ -1,4 +1,4 @@
-"""The approximate search beside the exact one, and which is taken when."""
+"""The approximate search compared with the exact one, and the choice between them."""
 
 import logging
 import sys
@@ -66,7 +66,7 @@ def test_few_cells_probed_find_most(groups: np.ndarray):
 
 @needs_faiss
 @pytest.mark.parametrize("rows", [0, 1, 3])
-def test_of_few_or_no_titles(rows: int):
+def test_approximate_search_of_few_or_no_titles(rows: int):
     found = Approximate(np.eye(4, dtype=np.float32)[:rows]).nearest_to_each(2)
     np.testing.assert_array_equal(found[0], Exact(np.eye(4, dtype=np.float32)[:rows]).nearest_to_each(2)[0])
     nothing = Approximate(np.zeros((rows, 4), np.float32)).nearest(np.eye(2, 4, dtype=np.float32), 2)
@@ -114,7 +114,7 @@ def test_recall_of_queries_rises_with_the_cells_probed(groups: np.ndarray):
 
 
 @needs_faiss
-def test_auto_goes_by_the_number_of_titles(groups: np.ndarray):
+def test_auto_selects_the_search_by_the_number_of_titles(groups: np.ndarray):
     assert isinstance(SearchSettings().open(groups), Exact)
     assert isinstance(SearchSettings(exact_below=4_000).open(groups), Approximate)
     assert isinstance(SearchSettings(exact_below=4_001).open(groups), Exact)
@@ -122,7 +122,7 @@ def test_auto_goes_by_the_number_of_titles(groups: np.ndarray):
     assert isinstance(SearchSettings(method="exact", exact_below=1).open(groups), Exact)
 
 
-def test_without_the_library(
+def test_approximate_search_without_faiss(
     groups: np.ndarray, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setitem(sys.modules, "faiss", None)
@@ -138,7 +138,7 @@ def test_without_the_library(
 
 
 @pytest.mark.parametrize("count", [1, 8, 1_100])
-def test_queries_few_and_many_give_what_the_titles_give(groups: np.ndarray, count: int):
+def test_queries_equal_a_search_of_titles(groups: np.ndarray, count: int):
     for found, expected in zip(
         Exact(groups).nearest(groups[:count], 10), top_neighbours(groups[:count], groups, 10), strict=True
     ):

@@ -45,7 +45,7 @@ def test_neighbours_and_cosines_are_those_of_the_cpu(
         np.testing.assert_array_equal(one, other)
 
 
-def test_few_pairs_and_machines_without_a_gpu_are_left_to_the_cpu(searched, monkeypatch: pytest.MonkeyPatch):
+def test_few_pairs_and_machines_without_a_gpu_use_the_cpu(searched, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     top_neighbours(titles(700), titles(700), 5)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -54,7 +54,7 @@ def test_few_pairs_and_machines_without_a_gpu_are_left_to_the_cpu(searched, monk
     assert not searched
 
 
-def test_a_gpu_without_room_leaves_it_to_the_cpu(monkeypatch: pytest.MonkeyPatch, caplog):
+def test_without_enough_gpu_memory_the_cpu_searches(monkeypatch: pytest.MonkeyPatch, caplog):
     base = titles(300)
     expected = top_neighbours(base, base, 5, exclude_self=True)
 

@@ -1,4 +1,4 @@
-"""The nearest titles that a pool finds are those of this process, byte for byte."""
+"""A pool finds the same nearest titles as one process, byte for byte."""
 
 from pathlib import Path
 

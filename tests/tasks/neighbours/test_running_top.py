@@ -1,4 +1,4 @@
-"""The running best against a sort of everything, whatever the order of the values."""
+"""The running top k compared with a complete sort."""
 
 import numpy as np
 import pytest

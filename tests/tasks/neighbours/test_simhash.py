@@ -24,7 +24,7 @@ def pair_at(cosine: float, dim: int = 64) -> np.ndarray:
     return rows
 
 
-def apart(pair: np.ndarray, planes: np.ndarray) -> int:
+def distance(pair: np.ndarray, planes: np.ndarray) -> int:
     """Returns the number of bits in which the signatures of two rows differ."""
     left, right = signatures(pair, planes)
     return int(hamming(left[None], right[None])[0, 0])
@@ -45,7 +45,9 @@ def test_bias_and_spread_are_those_of_the_theory(bits: int, cosine: float):
     rng = np.random.default_rng(bits)
     pair = pair_at(cosine, 16)
     runs = 400
-    distances = np.array([apart(pair, rng.normal(size=(bits, 16)).astype(np.float32)) for _ in range(runs)])
+    distances = np.array(
+        [distance(pair, rng.normal(size=(bits, 16)).astype(np.float32)) for _ in range(runs)]
+    )
     share = np.arccos(cosine) / np.pi
     spread = np.sqrt(share * (1 - share) * bits)
     assert abs(distances.mean() - share * bits) < 4 * spread / np.sqrt(runs)

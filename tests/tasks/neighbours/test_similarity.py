@@ -87,7 +87,7 @@ def test_all_equal_many_more_than_k():
     np.testing.assert_allclose(cosines, 1, atol=1e-6)
 
 
-def test_only_unclear_rows_are_compared_with_the_whole_base_again(monkeypatch: pytest.MonkeyPatch):
+def test_only_ambiguous_rows_are_searched_again(monkeypatch: pytest.MonkeyPatch):
     """It takes 16 MiB and more a thread: where float32 could tell the k-th, nothing is made for it."""
     again, real = [], rescoring._search_in_float64
     monkeypatch.setattr(
@@ -101,7 +101,7 @@ def test_only_unclear_rows_are_compared_with_the_whole_base_again(monkeypatch: p
     assert 60 <= sum(again) < 80  # and the few others that have them at the edge
 
 
-def test_closer_than_float32_can_tell_is_told_by_float64():
+def test_near_ties_are_resolved_in_float64():
     rng = np.random.default_rng(3)
     centre = unit(rng.normal(size=(1, 64)))
     base = unit(np.concatenate([centre + 1e-5 * rng.normal(size=(400, 64)), rng.normal(size=(3_000, 64))]))

@@ -37,7 +37,7 @@ def test_the_update_equals_a_search_of_all_titles(titles: int, k: int, seed: int
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_equal_vectors_are_not_their_own_neighbours():
+def test_titles_with_equal_vectors_are_not_neighbours_of_themselves():
     earlier = np.repeat(np.eye(8, dtype=np.float32)[:1], 20, axis=0)
     before = top_neighbours(earlier, earlier, 3, exclude_self=True)
     points, origin = np.vstack([earlier[:10], np.eye(8, dtype=np.float32)[1:2]]), np.append(np.arange(10), -1)

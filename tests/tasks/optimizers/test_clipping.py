@@ -33,7 +33,7 @@ def test_by_norm_leaves_a_short_gradient_and_zero_to_the_bit():
     assert torch.equal(short[0], torch.tensor([0.3, -0.4])) and torch.equal(zero[0], torch.zeros(3))
 
 
-def test_by_value_and_none():
+def test_clipping_by_value_and_no_clipping():
     grad = torch.tensor([-3.0, -0.1, 0.0, 0.2, 7.0])
     NoClipping().clip_([grad])
     assert grad.tolist() == pytest.approx([-3.0, -0.1, 0.0, 0.2, 7.0])

@@ -31,7 +31,7 @@ def test_factors_at_the_quarters(schedule: Schedule, expected: list[float]):
 
 
 @pytest.mark.parametrize("every", [0.1, 0.2, 0.3, 1 / 3, 0.07])
-def test_stairs_fall_on_the_share_itself(every: float):
+def test_steps_fall_at_multiples_of_step_size(every: float):
     falls = int(1 / every)
     assert [
         Step(step_size=every, gamma=0.5).factor(number * every) for number in range(falls)
@@ -43,7 +43,7 @@ def test_no_factor_leaves_zero_to_one(kind: type):
     assert all(0 <= kind().factor(done / 1000) <= 1 for done in range(1000)) and kind().factor(0) == 1
 
 
-def test_warm_up_rises_in_a_straight_line_and_lies_below_the_schedule():
+def test_warm_up_is_linear_and_multiplies_the_schedule():
     ten_steps = [warmed_up_factor(Linear(), number / 10, (number + 1) / 10, 0.4) for number in range(10)]
     assert ten_steps == pytest.approx([0.25, 0.45, 0.6, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
     assert warmed_up_factor(Linear(), 0.3, 0.4, 0.0) == Linear().factor(0.3)

@@ -61,7 +61,7 @@ def world(seed: int = 4) -> tuple[list[torch.Tensor], list[torch.Tensor], list[t
 
 
 @pytest.mark.parametrize("sparsity", [True, False])
-def test_rows_and_dense_parameters_together_are_a_loop_over_whole_gradients(sparsity: bool):
+def test_yellowfin_equals_a_loop_over_complete_gradients(sparsity: bool):
     ids, grads, dense_grads = world()
     tuner, optimizer = (
         YellowFin(window=WINDOW, beta=BETA, sparsity_debias=sparsity),
@@ -104,7 +104,7 @@ def test_rows_and_dense_parameters_together_are_a_loop_over_whole_gradients(spar
     assert len({round(momentum, 3) for _, momentum in expected}) > 20  # it tuned
 
 
-def test_it_finds_the_bottom_of_a_noisy_bowl_without_a_rate():
+def test_it_minimizes_a_noisy_quadratic_without_a_learning_rate():
     generator = torch.Generator().manual_seed(1)
     target, rows = torch.randn(20, 3, generator=generator), torch.zeros(20, 3)
     groups = ParameterGroups(
@@ -127,7 +127,7 @@ def test_another_optimizer_is_refused(optimizer):
         groups.updaters["rows"].initial_state(torch.ones(2, 2))
 
 
-def test_a_group_of_its_own_is_not_tuned():
+def test_other_parameter_groups_are_not_tuned():
     groups = ParameterGroups(
         ["rows", "head.bias"],
         TrainSettings(

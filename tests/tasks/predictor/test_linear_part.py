@@ -1,4 +1,4 @@
-"""The linear part of the predictor: its margins, its size, and models that lack it."""
+"""The linear part of the predictor: margins, size, and models without it."""
 
 from pathlib import Path
 

@@ -64,7 +64,7 @@ def test_dropped_values_have_a_reason(raw: str, reason: str):
     assert [its for _, its in clean_category(raw)] == [reason]
 
 
-def test_one_value_of_a_list_can_be_dropped_alone():
+def test_a_single_value_of_a_list_can_be_dropped():
     assert clean_category("Series, Drama / 2024") == (
         ("series", "generic"),
         ("drama", ""),
@@ -73,7 +73,7 @@ def test_one_value_of_a_list_can_be_dropped_alone():
 
 
 @pytest.mark.parametrize("raw", ["", " ", ",", " ; / ", "-", "\u200b"])
-def test_nothing_is_nothing(raw: str):
+def test_blank_values_have_no_category(raw: str):
     assert clean_category(raw) == ()
 
 
@@ -106,14 +106,14 @@ def test_corrections_replace_the_categories_of_feeds():
     assert labels.spellings["news"] == "News" and not labels.dropped
 
 
-def test_rare_categories_of_titles_are_kept():
+def test_rare_categories_of_titles_are_stored():
     rows = [("feed", "News", 0), ("feed", "News", 1), ("feed", "Odd", 1), ("feed", "Odder", 2)]
     labels = label([*rows, ("feed", "Series", 3)], 20)
     assert labels.names == ["news"] and labels.rare_names == ["odd", "odder"]  # a generic one says nothing
     assert [labels.title_rare[row].tolist() for row in range(4)] == [[], [0], [1], []]
 
 
-def test_case_doubles_are_one_label():
+def test_case_variants_are_one_label():
     labels = label(
         [("feed", "News", 0), ("feed", "NEWS", 1), ("feed", "news, sport", 2), ("feed", "Sport", 3)], 10
     )
@@ -121,7 +121,7 @@ def test_case_doubles_are_one_label():
     assert of_titles(labels)[:4] == [[0], [0], [0, 1], [1]]
 
 
-def test_order_is_by_titles_then_by_name():
+def test_labels_are_ordered_by_titles_then_by_name():
     rows = (
         [("feed", "beta", title) for title in (0, 1)]
         + [("feed", "alpha", title) for title in (2, 3)]
@@ -145,7 +145,7 @@ def test_held_out_titles_carry_labels_too():
     assert of_titles(labels)[:6] == [[0]] * 5 + [[]]
 
 
-def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
+def test_a_category_on_too_many_titles_of_a_feed_is_ignored_there():
     """41 of 100 titles of feed a; 5 of 50 of feed b, where it still means something."""
     rows = (
         [("a", "kids", title) for title in range(41)]
@@ -160,7 +160,7 @@ def test_a_category_on_too_many_titles_of_a_feed_says_nothing_there():
     assert ("kids", "on too many titles of a feed", 41) in labels.dropped
 
 
-def test_the_report_counts_what_was_dropped_most_first():
+def test_dropped_categories_are_ordered_by_titles():
     rows = [("feed", "Series", title) for title in range(3)] + [
         ("feed", "tv", 0),
         ("feed", "opera", 1),
@@ -214,14 +214,14 @@ def test_the_mapping_table_comes_first(raw: str, mapped: list[tuple[str, str]]):
     assert map_category(raw, MAPPING) == tuple(mapped)
 
 
-def test_synonyms_are_one_label_and_what_the_table_drops_is_reported():
+def test_synonyms_are_merged_and_dropped_categories_are_reported():
     rows = [("feed", "Kids", 0), ("feed", "Børn/unge", 1), ("feed", "Noise", 2)]
     labels = label_titles(as_arrays(rows), {"feed": 20}, np.ones(20, dtype=bool), 2, 0.4, MAPPING)
     assert labels.names == ["children"] and of_titles(labels)[:3] == [[0], [0], []]
     assert labels.dropped == [("noise", MAPPED, 1)]
 
 
-def test_a_label_is_spelled_as_most_titles_have_it_and_never_as_part_of_a_list():
+def test_a_label_has_its_most_frequent_spelling():
     rows = [("feed", "Kids", 0), ("feed", " Børn/unge ", 1), ("other", "Børn/unge", 2), ("feed", "Kids", 3)]
     rows += [("feed", "Kids; Crime", title) for title in range(5, 9)]
     rows += [("other", "Børn/unge", 4)]
@@ -241,7 +241,7 @@ def test_the_bundled_table_holds_synonyms_alone():
     )
 
 
-def test_a_table_of_ones_own(tmp_path: Path):
+def test_a_custom_mapping_table(tmp_path: Path):
     file = tmp_path / "mine.csv"
     file.write_text('\ufeffraw,canonical\n"Krimi, Thriller",CRIME\nＮＥＷＳ,\n', encoding="utf-8")
     assert read_mapping(str(file)) == {"krimi, thriller": "crime", "news": ""}
@@ -256,7 +256,7 @@ def test_a_table_of_ones_own(tmp_path: Path):
         ("raw,canonical\n,b\n", "no category"),
     ],
 )
-def test_a_table_that_is_none(tmp_path: Path, text: str, message: str):
+def test_invalid_mapping_tables_are_refused(tmp_path: Path, text: str, message: str):
     (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
     with pytest.raises(MappingError, match=message):
         read_mapping(str(tmp_path / "bad.csv"))

@@ -1,5 +1,4 @@
-"""What held-out sets are for: nothing of a held-out title, and nothing of a category, is in what training
-reads.
+"""Training data contain nothing of held-out titles and of categories.
 
 Each law is checked on guides drawn at random, with shows in many raw forms, words of their own in every title
 and airings on both sides of the next period; the slow ones on a real guide.
@@ -132,7 +131,7 @@ def test_a_token_that_only_held_out_titles_hold_has_no_row(made: Made):
     }
 
 
-def test_training_titles_know_nothing_of_airings_after_the_cut(made: Made):
+def test_training_titles_have_no_context_of_airings_after_the_cut(made: Made):
     """Their channels and hours are those of airings before it; a title of the next period has those behind
     it."""
     cut = np.datetime64(made.cut, "us")
@@ -182,7 +181,7 @@ def test_no_token_derives_from_a_category(made: Made, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_the_laws_hold_on_a_real_guide(guidespace_data: Path, tmp_path: Path, without_run):
+def test_nothing_leaks_on_a_real_guide(guidespace_data: Path, tmp_path: Path, without_run):
     """ZA1: a show in one set however it is written, no row of a held-out word, and categories of other
     programmes change no byte."""
     from tasks.ingest.publish import read_and_publish

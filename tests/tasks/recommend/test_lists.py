@@ -8,13 +8,13 @@ from tasks.recommend.lists import top_indices
 SHARES = np.array([[1, 1, 1, 0], [0, 0, 0, 1]], dtype=np.float32)  # three titles of one like, one of another
 
 
-def test_every_like_gets_its_place():
+def test_diversity_gives_every_like_a_position():
     scores = np.array([0.9, 0.8, 0.7, 0.6], np.float32)
     assert diversify(scores, SHARES, 3, trade_off=0).tolist() == [0, 1, 2]
     assert diversify(scores, SHARES, 3, trade_off=0.5).tolist() == [0, 3, 1]
 
 
-def test_places_go_to_tastes_by_their_likes():
+def test_positions_are_shared_in_proportion_to_likes():
     shares = np.zeros((4, 20), np.float32)
     shares[:3, :10] = 1 / 3  # a taste of three likes
     shares[3, 10:] = 1

@@ -28,7 +28,7 @@ def world(per_taste: int = 40, seed: int = 0) -> Titles:
     return titles(*(np.eye(24)[tastes] + spread * rng.normal(size=(len(tastes), 24))))
 
 
-def test_both_tastes_are_above_what_lies_between_them():
+def test_titles_of_both_tastes_rank_above_titles_between_them():
     known = world()
     between = known.vectors[5:15] + known.vectors[85:95]
     found = scores(titles(*known.vectors, *between), dict.fromkeys([0, 1, 2, 80, 81, 82], 1))

@@ -46,7 +46,7 @@ def test_right_to_left_equals_reversed_strings(cell: str):
 
 @settings(max_examples=30)
 @given(st.lists(st.text("abgk☃", max_size=12), max_size=9), st.randoms())
-def test_neither_order_nor_company_matters(strings: list[str], random):
+def test_vectors_do_not_depend_on_order_or_other_strings(strings: list[str], random):
     encoder, places = make("lstm"), list(range(len(strings)))
     random.shuffle(places)
     together = encoder.vectors(strings)
@@ -79,12 +79,12 @@ def test_packing_reads_each_character_once_longest_first():
 
 
 @pytest.mark.parametrize("right_to_left", DIRECTIONS)
-def test_longer_strings_are_cut_behind_max_length(right_to_left: bool):
+def test_strings_are_truncated_to_max_length(right_to_left: bool):
     encoder = make(right_to_left=right_to_left, max_length=4)
     np.testing.assert_array_equal(encoder.vectors(["goalkeeper"]), encoder.vectors(["goal"]))
 
 
-def test_an_unknown_character_reads_alike_and_is_not_left_out():
+def test_unknown_characters_are_equal_and_not_skipped():
     encoder = make()
     assert encoder.alphabet.ids(["☃ꙮ", "\0", "g"]).values.tolist()[:3] == [0, 0, 0]
     one, other, without = encoder.vectors(["go☃l", "goꙮl", "gol"])
@@ -133,7 +133,7 @@ def test_the_folder_gives_the_same_bits(cell: str, tmp_path: Path):
     np.testing.assert_array_equal(again.vectors([*WORDS, "☃"]), encoder.vectors([*WORDS, "☃"]))
 
 
-def test_nothing_but_the_seed_decides_and_torchs_own_randomness_is_left_alone():
+def test_vectors_depend_on_the_seed_and_leave_the_torch_rng_unchanged():
     before = torch.get_rng_state()
     one, other = make().vectors(WORDS), make().vectors(WORDS)
     assert torch.equal(before, torch.get_rng_state())

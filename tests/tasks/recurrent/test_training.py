@@ -40,14 +40,14 @@ def training(settings: RecurrentTrainingSettings = SETTINGS, device: str = "cpu"
     return RecurrentTraining(encoder, ids, batches, loss, settings, head=head)
 
 
-def test_it_learns_what_only_the_last_character_read_tells():
+def test_it_learns_a_label_of_the_last_character():
     run = training()
     losses = [progress.metrics["loss"] for progress in run.run()]
     assert len(losses) == 4 and losses[-1] < 0.1 < losses[0]
     assert list(run.run()) == []  # nothing is left to do
 
 
-def test_a_run_that_goes_on_from_a_file_gives_the_same_bits(tmp_path):
+def test_a_resumed_run_gives_the_same_bits(tmp_path):
     whole, stopped = training(), training()
     losses = [progress.metrics["loss"] for progress in whole.run()]
     steps = stopped.run()
@@ -61,7 +61,7 @@ def test_a_run_that_goes_on_from_a_file_gives_the_same_bits(tmp_path):
     np.testing.assert_array_equal(whole.encoder.vectors(STRINGS), resumed.encoder.vectors(STRINGS))
 
 
-def test_one_seed_one_result_and_another_another():
+def test_the_seed_determines_the_result():
     def trained(seed: int) -> np.ndarray:
         run = training(replace(SETTINGS, seed=seed, epochs=1))
         list(run.run())
@@ -71,7 +71,7 @@ def test_one_seed_one_result_and_another_another():
     assert not np.array_equal(trained(1), trained(2))
 
 
-def test_rows_that_no_batch_touches_stay():
+def test_rows_outside_the_batches_do_not_change():
     run = training()
     before = run.encoder.rows.clone()
     list(run.run())
@@ -79,7 +79,7 @@ def test_rows_that_no_batch_touches_stay():
     assert moved.tolist() == [False, True, True, True, True, True, False]  # the unknown's, and that of z
 
 
-def test_groups_have_optimizers_of_their_own():
+def test_groups_have_separate_optimizers():
     """Characters by Adagrad, the head held still by a rate of all but nothing, the cell by Adam."""
     groups = (
         ParameterGroup(pattern="characters", optimizer=Adagrad(learning_rate=0.1)),

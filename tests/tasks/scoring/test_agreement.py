@@ -65,7 +65,7 @@ def test_noise_is_read_in_three_ways():
     ] == pytest.approx(1.0)
 
 
-def test_noise_titles_become_clusters_of_their_own():
+def test_noise_titles_become_single_clusters():
     assert noise_as_singletons(np.array([3, -1, 0, -1], dtype=np.int32)).tolist() == [3, 4, 0, 5]
 
 
@@ -79,7 +79,7 @@ def test_titles_with_several_labels_are_held_to_the_most_frequent():
     assert reference_labels(Ragged.from_rows([[], [3], []]), 4).tolist() == [-1, 3, -1]
 
 
-def test_held_out_titles_are_scored_apart():
+def test_held_out_titles_are_scored_separately():
     clusters, reference = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 1, 0])
     found = measure_agreement(clusters, reference, held_out=np.array([0, 0, 0, 0, 1, 1], dtype=bool))
     assert isinstance(found["held_out"], dict)

@@ -1,4 +1,4 @@
-"""The bootstrap of sums against one that repeats the rows."""
+"""The bootstrap of sums compared with one that repeats rows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The confidence of a vote: calibrated on some held-out titles, honest on others; what is chosen by it."""
+"""Confidences and thresholds, calibrated on held-out titles."""
 
 import numpy as np
 import pytest
@@ -110,7 +110,7 @@ def test_thresholds_of_few_equal_or_certain_scores() -> None:
     assert lowest_threshold(scores, sure, 0) == 0.5
 
 
-def test_the_precision_is_kept_in_nineteen_of_twenty_guides() -> None:
+def test_the_precision_is_reached_in_nineteen_of_twenty_guides() -> None:
     """The mean of score² from the threshold t on is (1 + t + t²) / 3, which is .8 for t = .7845."""
     thresholds = [Calibration.fit(*drawn(300)).score_threshold(0.8) for _ in range(200)]
     assert np.mean(np.array(thresholds) < 0.7845) < 0.1
@@ -126,7 +126,7 @@ def test_the_score_threshold_of_held_out_titles_reaches_the_precision_on_others(
     assert Calibration.fit(scores, never & False).score_threshold(asked) == np.inf
 
 
-def test_a_language_with_enough_titles_has_a_calibration_of_its_own() -> None:
+def test_a_language_with_enough_titles_has_a_separate_calibration() -> None:
     """The same scores are right more often in one language; a third has few titles."""
     scores = RNG.uniform(0, 1, 3000)
     groups = np.repeat(["aa", "bb", "cc"], [1450, 1450, 100])

@@ -14,11 +14,3 @@ def test_fit_equals_that_of_scipy(count: int):
     weights = rng.integers(1, 9, count)
     expected = isotonic_regression(values, weights=weights).x if count else np.zeros(0)
     np.testing.assert_allclose(increasing_fit(values, weights), expected, atol=1e-12)
-
-
-def test_fit_all_equal():
-    assert increasing_fit(np.full(5, 0.25), np.arange(1, 6)).tolist() == pytest.approx([0.25] * 5)
-
-
-def test_fit_of_falling_values_is_their_weighted_mean():
-    assert increasing_fit(np.array([1.0, 0.0]), np.array([1, 3])).tolist() == [0.25, 0.25]

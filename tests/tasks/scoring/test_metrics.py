@@ -1,4 +1,4 @@
-"""The five numbers, counted by hand and by scikit-learn."""
+"""Metrics compared with values computed by hand and with scikit-learn."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_no_neighbours_no_precision():
     assert judged.precision_at_k is None and measure(judged)["precision_at_k"] is None
 
 
-def test_everything_right_all_equal():
+def test_all_predictions_correct_all_equal():
     judged = judge(
         predictions([[1, 2, 3]] * 5, [[1, 0, 0]] * 5, [[0, 1]] * 5), Ragged.from_rows([[0]] * 5), TRAINING
     )
@@ -100,7 +100,7 @@ def test_queries_that_cannot_be_scored_are_refused():
         judge(one, Ragged.from_rows([[0], [1]]), TRAINING)
 
 
-def test_knn_asks_the_nearest_training_titles():
+def test_knn_predicts_by_the_nearest_training_titles():
     base = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0]], dtype=np.float32)
     queries = np.array([[1, 0], [0, 1], [0, 0]], dtype=np.float32)
     made = predict_labels(queries, base, TRAINING, np.array([2, 2, 1]), k=2)

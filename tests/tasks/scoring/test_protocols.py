@@ -20,7 +20,6 @@ from tasks.scoring.protocols import (
     CorpusTitles,
     ProtocolScores,
     held_out_sets,
-    judge_knn,
     score_title_vectors,
 )
 
@@ -87,7 +86,7 @@ def scored() -> tuple[ProtocolScores, list]:
     return run(*toy())
 
 
-def test_the_form_is_the_one_other_programs_read(scored):
+def test_scores_have_the_documented_form(scored):
     protocols = scored[0].protocols
     assert [*protocols] == [*PROTOCOLS]
     for protocol in PROTOCOLS:
@@ -158,7 +157,7 @@ def test_next_period_and_context_are_scored_where_they_exist():
     assert list(protocols["next_period"]["title_only"]) == ["predictor", "knn", "knn_oov", "majority", "n"]
 
 
-def test_rivals_that_read_sentence_vectors_are_left_out_where_there_are_none():
+def test_baselines_on_sentence_vectors_are_skipped_without_them():
     titles, inputs, vectors = toy()
     result, steps = run(titles, TitleInputs(inputs.texts, np.zeros((180, 0), np.float32)), vectors)
     scores = result.protocols["unseen_show"]["title_only"]
@@ -223,13 +222,7 @@ def test_nothing_labelled_empty():
     assert not steps and len(result.rows["title_id"]) == 0 and result.rows["correct"].dtype == bool
 
 
-def test_the_champion_is_judged_by_the_same_function():
-    titles, _, vectors = toy()
-    judged = judge_knn(titles, vectors, titles.labelled("unseen_show"), titles.labelled("train"), k=10)
-    assert judged.correct.all() and len(judged) == 27
-
-
-def test_settings_speak_to_the_form():
+def test_settings_of_the_form_are_validated():
     schema = TypeAdapter(EvaluateSettings).json_schema()
     assert schema["properties"]["k"]["minimum"] == 1 and schema["properties"]["resamples"]["description"]
     assert TypeAdapter(EvaluateSettings).validate_python(

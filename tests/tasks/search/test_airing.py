@@ -1,4 +1,4 @@
-"""Channels as people name them, as tokens of titles."""
+"""Names and ids of channels as tokens of titles."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_names_and_ids_lead_to_the_same_tokens():
     assert set(found) == {"bbc one", "bbc one hd", "канал 5", "bbc1.uk", "bbconehd.uk", "5.ru"}
 
 
-def test_channels_that_always_air_together_are_told_apart_by_their_words():
+def test_channels_with_equal_airings_are_distinguished_by_name():
     found = channel_tokens([["Two", "One"]] * 2, [["channel:one", "channel:two"]] * 2)
     assert find_channel(found, "One")[0] == "channel:one" and find_channel(found, "Two")[0] == "channel:two"
 

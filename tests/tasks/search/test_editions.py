@@ -1,4 +1,4 @@
-"""Editions of one show fold into one line; titles that only begin alike do not. Titles are of real guides."""
+"""Editions of a show are one line; other titles with the same beginning are not."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_other_shows_stay(titles):
         assert group_editions(order) == [EditionGroup(place, ()) for place in range(len(titles))]
 
 
-def test_a_fold_stands_where_its_nearest_edition_stood():
+def test_editions_have_the_rank_of_the_nearest_edition():
     ranked = [
         "The Chase",
         "MasterChef Australia",

@@ -34,7 +34,7 @@ def test_parts_add_up_to_the_vector(search: TitleSearch, title: str):
     assert not parts[names.index("(channel)") :].any()
 
 
-def test_parts_of_a_title_as_it_airs_add_up_to_what_the_guide_has(search: TitleSearch):
+def test_parts_with_context_add_up_to_the_stored_vector(search: TitleSearch):
     rows = [3, 100, 200]
     raw = [search.titles["raw_title"][row].as_py() for row in rows]
     contexts = [search.titles["context"][row].as_py() for row in rows]
@@ -49,7 +49,7 @@ def test_parts_of_a_title_as_it_airs_add_up_to_what_the_guide_has(search: TitleS
             assert own[names[number].index(kind)].any()
 
 
-def test_contributions_add_up_to_the_cosine_and_name_the_right_words(search: TitleSearch):
+def test_contributions_add_up_to_the_cosine(search: TitleSearch):
     left, right = "Mercury kitchen recipes", "Jupiter baking recipe"
     found = explain(search, left, right)
     one, other = alone(search, left, right)
@@ -62,7 +62,7 @@ def test_contributions_add_up_to_the_cosine_and_name_the_right_words(search: Tit
     assert {pair.left for pair in found.pairs} == {"mercury", "kitchen", "recipes", FORM, MEANING}
 
 
-def test_titles_of_the_guide_are_explained_as_they_air(search: TitleSearch):
+def test_titles_of_the_guide_are_explained_with_context(search: TitleSearch):
     left, right = (search.columns["title"][row] for row in (5, 9))
     found = explain(search, left, right)
     one, other = search.vectors_with_context[[5, 9]]
@@ -76,7 +76,7 @@ def test_titles_of_the_guide_are_explained_as_they_air(search: TitleSearch):
     )
 
 
-def test_without_a_word_is_the_rest_looked_up(search: TitleSearch):
+def test_the_effect_of_a_word_is_that_of_its_removal(search: TitleSearch):
     left, right = "Mercury kitchen murder", "Jupiter detective evidence"
     found = explain(search, left, right)
     assert [one.word for one in found.without] == ["Mercury", "kitchen", "murder"]
@@ -88,7 +88,7 @@ def test_without_a_word_is_the_rest_looked_up(search: TitleSearch):
     assert all(len(one.nearest) == 3 for one in found.without)
 
 
-def test_without_a_word_a_title_of_the_guide_still_airs_as_it_does(search: TitleSearch):
+def test_without_a_word_a_title_keeps_its_context(search: TitleSearch):
     left, right = (search.columns["title"][row] for row in (5, 9))
     found = explain(search, left, right)
     words = left.split()
@@ -100,7 +100,7 @@ def test_without_a_word_a_title_of_the_guide_still_airs_as_it_does(search: Title
     assert found.without[0].cosine == pytest.approx(float(vector @ search.vectors_with_context[9]), abs=1e-3)
 
 
-def test_the_rank_is_the_place_among_the_neighbours(search: TitleSearch):
+def test_the_rank_is_the_position_among_the_neighbours(search: TitleSearch):
     asked = search.columns["title"][5]
     near = search.similar(asked, 3)
     assert explain(search, asked, near[0].title).rank == 1
@@ -108,12 +108,12 @@ def test_the_rank_is_the_place_among_the_neighbours(search: TitleSearch):
     assert explain(search, "kitchen", asked).without == []
 
 
-def test_a_rest_of_which_nothing_is_known_is_near_to_nothing(search: TitleSearch):
+def test_a_remaining_title_without_known_tokens_has_no_neighbours(search: TitleSearch):
     known = search.columns["title"][5]
     found = explain(search, f"{UNKNOWN} kitchen", known).without[1]
     assert (found.word, found.cosine, found.rank, found.nearest) == ("kitchen", 0, None, [])
 
 
-def test_a_title_of_which_nothing_is_known_is_refused(search: TitleSearch):
+def test_a_title_without_known_tokens_is_refused(search: TitleSearch):
     with pytest.raises(SearchError, match=f"'{UNKNOWN}'"):
         explain(search, "Harbour kitchen", UNKNOWN)

@@ -1,4 +1,4 @@
-"""Titles like this one, on the toy world: for titles of the guide and for titles no guide ever had."""
+"""Search for similar titles on the toy world, for titles inside and outside the guide."""
 
 import logging
 import re
@@ -42,13 +42,13 @@ def test_the_same_show_is_left_out_in_any_form(search: TitleSearch, form: str):
     assert len(found) == 8 and title not in [neighbour.title for neighbour in found]
 
 
-def test_titles_no_guide_ever_had(search: TitleSearch):
+def test_unseen_titles_have_neighbours_of_their_category(search: TitleSearch):
     for category, words in UNSEEN.items():
         found = search.similar(f"Mercury {words[0]} {words[1]}", 5)
         assert [CATEGORY[neighbour.title] for neighbour in found] == [category] * 5
 
 
-def test_a_title_of_the_guide_is_looked_up_with_its_own_vector(search: TitleSearch):
+def test_a_title_of_the_guide_uses_its_stored_vector(search: TitleSearch):
     row = 17
     (found,) = search.embed([search.look_up(Query(titles()[row][0]))])
     place = search.columns["title"].index(titles()[row][0])
@@ -68,7 +68,7 @@ def test_a_title_that_the_guide_lacks_is_compared_with_titles_alone(search: Titl
     )
 
 
-def test_of_a_show_with_several_titles_the_most_aired_counts(folder: Path, search: TitleSearch):
+def test_the_most_aired_title_of_a_show_is_listed(folder: Path, search: TitleSearch):
     table = pq.read_table(folder / "titles.parquet")
     airings = table["airings"].to_numpy().copy()
     airings[5] = 1000
@@ -109,7 +109,7 @@ def test_invalid_channels_and_hours_are_named(search: TitleSearch, query: Query,
         search.similar(query)
 
 
-def test_a_description_tells_what_the_title_does_not(search: TitleSearch):
+def test_a_description_determines_the_category_of_an_ambiguous_title(search: TitleSearch):
     for text, category in (
         ("A chef bakes bread and cooks dinner in her kitchen.", "cookery"),
         ("The striker scores in a football match in the league.", "football"),
@@ -119,7 +119,7 @@ def test_a_description_tells_what_the_title_does_not(search: TitleSearch):
         assert sum(CATEGORY[near.title] == category for near in found) >= 4
 
 
-def test_many_at_once_are_each_alone(search: TitleSearch):
+def test_many_at_once_equal_single_ones(search: TitleSearch):
     asked = [Query(title) for title, _ in titles()[::40]]
     asked += [Query("Mercury kitchenette"), Query("Mercury", description="cooks dinner", hour=3)]
     for query, own in zip(asked, search.similar_many(asked, 3), strict=True):
@@ -142,20 +142,20 @@ def test_editions_of_one_show_are_one_line(folder: Path, search: TitleSearch):
     assert len(made.similar("Mercury kitchenette", 1)) == 1
 
 
-def test_more_than_there_are_gives_all_others(search: TitleSearch):
+def test_a_large_k_returns_all_other_titles(search: TitleSearch):
     for title, others in ((titles()[0][0], len(titles()) - 1), ("Mercury kitchenette", len(titles()))):
         found = search.similar(title, MAX_NEIGHBOURS)
         assert len(found) + sum(near.editions for near in found) == others
 
 
 @pytest.mark.parametrize("k", [0, -1, MAX_NEIGHBOURS + 1, 2.5, True, "3", None])
-def test_k_out_of_range_is_said(search: TitleSearch, k: object):
+def test_k_out_of_range_is_refused(search: TitleSearch, k: object):
     with pytest.raises(ValueError, match=rf"k must be a whole number from 1 to {MAX_NEIGHBOURS}, got {k!r}"):
         search.similar(titles()[0][0], k)
 
 
 @pytest.mark.parametrize("title", ["", "???", "!!! ☃", UNKNOWN])
-def test_a_title_of_which_nothing_is_known_is_said(search: TitleSearch, title: str):
+def test_a_title_without_known_tokens_is_refused(search: TitleSearch, title: str):
     with pytest.raises(
         ValueError, match=re.escape(f"nothing is known of the title {title!r}: none of its words")
     ):
@@ -173,7 +173,7 @@ def test_a_script_that_the_encoder_knows_is_answered_by_meaning(
     assert sum(CATEGORY[near.title] == category for near in found) >= 4
 
 
-def test_one_unknown_title_among_many_has_no_neighbours_and_the_others_theirs(search: TitleSearch):
+def test_an_unknown_title_among_many_has_no_neighbours(search: TitleSearch):
     known = titles()[0][0]
     unknown, near, refused = search.similar_many([Query(UNKNOWN), Query(known), Query(known, hour=25)], 3)
     assert near == search.similar(known, 3)
@@ -181,7 +181,7 @@ def test_one_unknown_title_among_many_has_no_neighbours_and_the_others_theirs(se
     assert isinstance(refused, SearchError) and "got 25" in str(refused)
 
 
-def test_without_the_package_the_bag_answers_and_that_is_said_once(
+def test_without_the_sentence_encoder_tokens_are_used_with_one_warning(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     from importlib.metadata import PackageNotFoundError
@@ -224,7 +224,7 @@ def without_sentences(folder: Path) -> str:
     return json.dumps(content)
 
 
-def test_an_approximate_search_tells_its_recall(folder: Path, search: TitleSearch):
+def test_an_approximate_search_reports_its_recall(folder: Path, search: TitleSearch):
     if index.importlib.util.find_spec("faiss") is None:
         pytest.skip("faiss-cpu is not installed")
     assert search.recall_note() == ""

@@ -1,4 +1,4 @@
-"""New texts into the store: each once, piece by piece, here or in processes of their own."""
+"""Encoding of new texts into the store, in this process or in several."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_each_text_is_encoded_once_piece_by_piece(tmp_path: Path):
     assert run(store, TEXTS) == run(store, []) == []
 
 
-def test_a_broken_off_night_is_taken_up(tmp_path: Path):
+def test_an_interrupted_run_is_resumed(tmp_path: Path):
     for event in encode_new(opened(tmp_path), USE, lambda: in_batches(TEXTS, 11)):
         if event.step == 40:
             break

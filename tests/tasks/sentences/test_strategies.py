@@ -1,4 +1,4 @@
-"""What every sentence encoder does, on the real packages where they are installed."""
+"""Contract of every installed sentence encoder."""
 
 import importlib.util
 import subprocess
@@ -82,7 +82,7 @@ def test_unit_norm_or_zero(opened: SentenceEncoder):
     assert opened.encode([]).shape == (0, opened.dim)
 
 
-def test_a_text_has_one_vector_whatever_stands_beside_it(opened: SentenceEncoder):
+def test_vectors_do_not_depend_on_other_texts(opened: SentenceEncoder):
     alone = np.concatenate([opened.encode([text]) for text in WORDS[2:]])
     np.testing.assert_allclose(opened.encode(WORDS[2:]), alone, atol=1e-5)
     assert abs(alone @ alone.T - np.eye(len(alone))).max() > 0.01

@@ -1,4 +1,4 @@
-"""The classifier on a toy guide: what it learns beyond the rules, its files, resuming, refusals."""
+"""The classifier of sub-titles on a toy guide: results, files, resuming, errors."""
 
 import itertools
 import os
@@ -10,7 +10,7 @@ import torch
 from tasks.optimizers import Adam
 from tasks.recurrent.encoder import Recurrent
 from tasks.recurrent.training import RecurrentTrainingSettings
-from tasks.subtitles.classifier import MIN_PROBABILITY, PatternClassifier, PatternError, PatternTraining
+from tasks.subtitles.classifier import PatternClassifier, PatternError, PatternTraining
 from tasks.subtitles.confusion import confusion_table, count_confusion, plot_confusion, precisions
 from tasks.subtitles.ngrams import ngrams
 from tasks.subtitles.rules import PATTERNS
@@ -46,7 +46,7 @@ def trained():
     return train()
 
 
-def test_it_knows_what_no_rule_labels(trained):
+def test_it_labels_sub_titles_without_a_rule(trained):
     _, model, progress = trained
     assert progress[-1].metrics["loss"] < progress[0].metrics["loss"]
     asked = ["Lost Garden; Broken Winter", "Kapitel 12"]
@@ -56,7 +56,7 @@ def test_it_knows_what_no_rule_labels(trained):
     assert np.allclose(model.probabilities(["Kapitel 12", ""]).sum(axis=1), 1, atol=1e-5)
 
 
-def test_rules_decide_where_they_speak_and_have_no_probability(trained):
+def test_rules_decide_first_and_have_no_probability(trained):
     found = trained[1].classify(["Episode 3", "Stranger; Harbour"])
     assert found.names[0] == "episode_number" and found.nullable_probabilities()[0] is None
     assert 0.1 < found.nullable_probabilities()[1] <= 1
@@ -90,10 +90,6 @@ def test_ngrams_of_a_text_do_not_depend_on_its_neighbours():
     assert np.array_equal(found[2], alone[0]) and 0 <= found.values.min() <= found.values.max() < 1 << 16
     assert len(ngrams([])) == 0
     assert len(set(ngrams(["Anna Loos"])[0]) & set(ngrams(["Tom Bix"])[0])) >= 10  # one shape
-
-
-def test_guests_and_places_are_left_to_the_rules():
-    assert set(PATTERNS) - set(MIN_PROBABILITY) == {"guests", "place"}
 
 
 def test_files_give_the_same_classifier(trained, tmp_path):

@@ -1,4 +1,4 @@
-"""What a sub-title must look like for a pattern to be given, and what is withheld from each."""
+"""The forms of sub-titles that patterns require."""
 
 import pytest
 

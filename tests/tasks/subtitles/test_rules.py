@@ -1,4 +1,4 @@
-"""The weak rules: each pattern in several languages, and what they leave to the classifier."""
+"""The rules of patterns in several languages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Marks of titles: taken out and kept as tokens."""
+"""Marks of titles."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.tasks.text.marked_titles import STRIPPED
 
 
 @pytest.mark.parametrize(("raw", "display", "marks"), STRIPPED)
-def test_marks_are_taken_out_and_kept_as_tokens(raw: str, display: str, marks: set[str]):
+def test_marks_are_removed_and_become_tokens(raw: str, display: str, marks: set[str]):
     title = parse_title(raw)
     assert title.display == display
     assert set(title.marks) == marks

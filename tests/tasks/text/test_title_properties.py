@@ -1,4 +1,4 @@
-"""What holds for any title."""
+"""Properties of all titles."""
 
 import re
 import string
@@ -12,7 +12,7 @@ from tests.tasks.text.marked_titles import STRIPPED
 from tests.tasks.text.plain_titles import CLEANED, NAMES
 
 
-def test_long_titles_are_taken_apart_in_no_time():
+def test_long_titles_are_parsed_quickly():
     title = parse_title("Euronews Now. " * 200 + "(" * 300 + "Folge " * 200)
     assert title.show_key.startswith("euronews now euronews now")
 

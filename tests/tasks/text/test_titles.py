@@ -13,7 +13,7 @@ def test_text_that_only_looks_like_a_mark_stays(raw: str):
 
 
 @pytest.mark.parametrize(("raw", "clean"), CLEANED)
-def test_text_is_mended(raw: str, clean: str):
+def test_text_is_cleaned(raw: str, clean: str):
     assert clean_text(raw) == clean
 
 
@@ -61,7 +61,7 @@ def test_a_title_cut_by_its_guide_is_the_title():
     )
 
 
-def test_vowel_signs_tell_shows_apart():
+def test_vowel_signs_distinguish_shows():
     assert parse_title("दिल").show_key != parse_title("दल").show_key
 
 

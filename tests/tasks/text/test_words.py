@@ -1,4 +1,4 @@
-"""Words of many scripts, and the kinds of tokens a title has."""
+"""Words of many scripts, and the kinds of tokens."""
 
 import itertools
 import unicodedata
@@ -110,7 +110,7 @@ def test_no_letter_is_lost(text: str):
 @given(TEXTS)
 @example("l'n'b")
 @example("'n'")
-def test_words_of_words_are_the_same_words(text: str):
+def test_splitting_is_idempotent(text: str):
     words = split_words(text)
     assert split_words(" ".join(words)) == words
     assert not any(character.isspace() for word in words for character in word)
@@ -120,7 +120,7 @@ def test_words_of_words_are_the_same_words(text: str):
 @given(st.text(alphabet='abPdDoO18-)(/\\\\ &.!_"', max_size=25))
 @example("geht nicht")
 @example("x 8) (8")
-def test_the_short_way_of_ascii_text_gives_the_words_of_the_regular_expression(text: str):
+def test_the_fast_path_for_ascii_equals_the_regular_expression(text: str):
     """Text without the signs of words that are not runs of letters and digits, which takes the long way."""
     assert split_words(text) == _WORDS.findall(fold(text))
 
@@ -167,11 +167,11 @@ def test_ngram_lengths(low: int, high: int, grams: list[str]):
     assert of_kind(WordsAndNgrams(shortest_ngram=low, longest_ngram=high).tokens("ab"), NGRAM) == grams
 
 
-def test_duplicates_are_kept():
+def test_repeated_words_are_repeated_tokens():
     assert of_kind(WordsAndNgrams().tokens("Pim Pam Pim"), WORD) == ["pim", "pam", "pim"]
 
 
-def test_shape_says_what_letters_look_like():
+def test_shape_describes_letters_and_digits():
     shapes = {
         raw: of_kind(WordsAndNgrams().tokens(raw), SHAPE)[-1]
         for raw in ("iCarly", "CSI: NY", "20/20", "a b c d e f g h", "Été")

@@ -1,4 +1,4 @@
-"""How titles air, as tokens: from their own side of the cut, and from nothing that names a category."""
+"""Tokens of the airing context, on each side of the begin of next_period."""
 
 import datetime
 
@@ -50,7 +50,7 @@ def test_names_channel_hour_weekday_duration_and_manner(guide):
     assert not any("secret" in token for title in found.values() for token in title)
 
 
-def test_each_side_of_the_cut_sees_its_own_airings(guide):
+def test_context_uses_only_airings_on_one_side_of_the_cut(guide):
     cut = int((EVENING + datetime.timedelta(days=3)).replace(tzinfo=datetime.UTC).timestamp() * 1e6)
     found = tokens(guide, next_period=[1], cut=cut)
     assert "channel:one.de" in found[0] and "channel:two.de" not in found[0]  # trained on what aired before
@@ -58,13 +58,13 @@ def test_each_side_of_the_cut_sees_its_own_airings(guide):
     assert tokens(guide, next_period=[], cut=cut)[1] == set()  # nothing of a later airing
 
 
-def test_only_the_kinds_asked_for(guide):
+def test_only_selected_kinds_of_context(guide):
     found = tokens(guide, kinds=("hour",)).values()
     assert {token.partition(":")[0] for title in found for token in title} == {"hour"}
     assert tokens(guide, kinds=()) == {0: set(), 1: set()}
 
 
-def test_titles_a_few_at_a_time_are_all_titles_at_once(guide, monkeypatch):
+def test_the_number_of_titles_at_a_time_does_not_matter(guide, monkeypatch):
     together = tokens(guide)
     monkeypatch.setattr(contexts, "CHUNK_TITLES", 1)
     assert tokens(guide) == together
@@ -91,7 +91,7 @@ def test_an_hour_is_that_of_the_channels_clock_on_both_sides_of_a_change(tmp_pat
     assert found == {"hour:20", "weekday:6", "weekday:7"}  # all are Saturdays and Sundays
 
 
-def test_channels_of_several_countries_have_the_hours_of_their_own(tmp_path):
+def test_hours_are_in_the_zone_of_the_channel(tmp_path):
     start = datetime.datetime(2025, 7, 1, 23, 30)  # a Tuesday
     zones = "America/Los_Angeles", "Europe/London", "Asia/Kathmandu"
     rows = [Programme("Tatort", start=start, channel=zone, source=zone, zone=zone) for zone in zones]

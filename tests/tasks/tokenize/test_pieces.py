@@ -1,4 +1,4 @@
-"""Pieces of long Parquet files: all rows, in order, and no more of them in memory than one batch."""
+"""Long Parquet files are read in batches, in order and in bounded memory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The laws of titles on every title of a real guide: Greek and Italian ones carry the most marks."""
+"""Properties of all titles of real guides; Greek and Italian titles have the most marks."""
 
 import gzip
 from pathlib import Path
@@ -19,7 +19,7 @@ def titles_of(file: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "marked"), [("epgshare01_GR1_2025-03", 0.2), ("epgshare01_IT1_2025-03", 0.02)]
 )
-def test_laws_hold_on_every_title(guidespace_data: Path, name: str, marked: float):
+def test_titles_of_real_guides_have_the_required_properties(guidespace_data: Path, name: str, marked: float):
     titles = titles_of(guidespace_data / "guides" / f"{name}.xml.gz")
     parsed = [parse_title(raw) for raw in titles]
     for raw, title in zip(titles, parsed, strict=True):

@@ -31,7 +31,7 @@ def split(*columns, settings: SplitSettings | None = None) -> Split:
     return split_titles(*columns, settings or SplitSettings())
 
 
-def test_every_title_is_in_one_set_and_each_set_is_small():
+def test_each_title_is_in_one_set():
     *columns, placeholder = world()
     found = split(*columns, placeholder)
     assert ((found.codes == PLACEHOLDER) == placeholder).all()
@@ -53,7 +53,7 @@ def test_a_family_stays_together():
     assert members <= {UNSEEN_SHOW, PLACEHOLDER}
 
 
-def test_it_is_the_same_every_time_and_in_any_order():
+def test_splits_do_not_depend_on_the_order():
     keys, families, first, last, placeholder = world()
     codes = split(keys, families, first, last, placeholder).codes
     np.testing.assert_array_equal(split(keys, families, first, last, placeholder).codes, codes)
@@ -63,7 +63,7 @@ def test_it_is_the_same_every_time_and_in_any_order():
     np.testing.assert_array_equal(shuffled.codes, codes[order])
 
 
-def test_another_salt_holds_out_others():
+def test_another_salt_holds_out_other_titles():
     codes, others = split(*world()).codes, split(*world(), settings=SplitSettings(salt="another")).codes
     for code in (UNSEEN_TITLE, UNSEEN_SHOW):
         assert (others[codes == code] == code).mean() < 0.2
@@ -85,7 +85,7 @@ def test_a_title_that_is_held_out_by_hash_is_never_trained_on_in_sixty_nights():
         assert held_out.any() and trained.any() and not (held_out & trained).any()
 
 
-def test_next_period_begins_where_it_says():
+def test_next_period_contains_the_titles_from_its_begin():
     keys, families, first, last, placeholder = world()
     found = split(keys, families, first, last, placeholder)
     assert found.next_period_begin is not None and found.reason == ""
@@ -94,7 +94,7 @@ def test_next_period_begins_where_it_says():
     assert (first[found.codes == TRAIN] < found.next_period_begin).all()
 
 
-def test_next_period_takes_whole_instants():
+def test_next_period_contains_all_titles_of_an_instant():
     """Twenty titles begin at one instant late in the guide, ten later: the twenty do not fit beside them, so
     none is taken."""
     first = np.zeros(400, dtype=np.int64)
@@ -117,7 +117,7 @@ def test_next_period_takes_whole_instants():
         ),
     ],
 )
-def test_without_a_next_period_there_is_a_reason(first: np.ndarray, last: int, reason: str):
+def test_a_missing_next_period_has_a_reason(first: np.ndarray, last: int, reason: str):
     keys = [f"show{number}" for number in range(len(first))]
     found = split(keys, keys, first, last, np.zeros(len(first), dtype=bool))
     assert found.next_period_begin is None and not (found.codes == NEXT_PERIOD).any()

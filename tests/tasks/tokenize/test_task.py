@@ -53,7 +53,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Workspace(home).folder(made)
 
 
-def test_a_title_is_a_show(vocabulary: Path):
+def test_the_row_of_a_title_describes_its_show(vocabulary: Path):
     titles = {title["show_key"]: title for title in read(vocabulary, "titles")}
     roses = titles["rote rosen"]
     assert (
@@ -65,7 +65,7 @@ def test_a_title_is_a_show(vocabulary: Path):
     assert list(titles) == sorted(titles)
 
 
-def test_variants_lead_to_their_title(vocabulary: Path):
+def test_variants_map_raw_titles_to_titles(vocabulary: Path):
     titles = read(vocabulary, "titles")
     variants = {row["raw_title"]: titles[row["title_id"]]["show_key"] for row in read(vocabulary, "variants")}
     assert len(variants) == 2 * 270 + 3 + 6
@@ -92,7 +92,7 @@ def test_only_training_titles_are_counted(vocabulary: Path):
     assert {word: row["document_frequency"] for word, row in words.items()} == counts
 
 
-def test_ids_fall_with_frequency_and_weights_rise(vocabulary: Path):
+def test_ids_are_ordered_by_frequency_and_weights_increase(vocabulary: Path):
     tokens = read(vocabulary, "tokens")
     assert [row["token_id"] for row in tokens] == list(range(len(tokens)))
     frequencies = [row["document_frequency"] for row in tokens]
@@ -115,7 +115,7 @@ def test_an_empty_guide_is_an_empty_vocabulary(tmp_path: Path, without_run):
     assert Workspace(tmp_path).details(made)["next_period_reason"] == "the guide has no titles"
 
 
-def test_settings_are_another_vocabulary(tmp_path: Path, without_run):
+def test_other_settings_give_another_vocabulary(tmp_path: Path, without_run):
     from tasks.tokenize.task import tokenize
 
     guide = publish_guide(tmp_path, programmes(20))
@@ -166,7 +166,7 @@ def test_most_aired_form_wins_then_the_shorter(tmp_path: Path):
     ]
 
 
-def test_cutting_titles_otherwise_changes_no_token(tmp_path: Path, without_run):
+def test_the_size_of_pieces_changes_no_token(tmp_path: Path, without_run):
     from tasks.tokenize.task import tokenize
 
     guide = publish_guide(tmp_path, programmes(40))
@@ -184,7 +184,7 @@ def test_cutting_titles_otherwise_changes_no_token(tmp_path: Path, without_run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pool", ["processes", "dask"])
-def test_two_workers_make_the_same_bits(tmp_path: Path, without_run, pool: str):
+def test_two_workers_give_the_same_bits(tmp_path: Path, without_run, pool: str):
     """The vocabulary made by two processes, and by two workers of Dask on loopback, is that made here, bit
     for bit."""
     if pool == "dask":

@@ -66,7 +66,7 @@ def test_times_of_any_zone_are_utc():
     assert event["DTSTART"] == "20260114T201500Z"
 
 
-def test_the_same_programme_has_the_same_uid_tomorrow():
+def test_the_uid_of_a_programme_does_not_change():
     later = NOW + datetime.timedelta(days=1)
     assert len({parse(render_calendar([recommendation()], now))[0]["UID"] for now in (NOW, later)}) == 1
 
@@ -76,7 +76,7 @@ def test_an_empty_list_is_a_calendar():
 
 
 @given(st.text(), st.text())
-def test_any_text_comes_back(title, description):
+def test_any_text_round_trips(title, description):
     (event,) = parse(render_calendar([recommendation(title=title, description=description)], NOW))
     kept = [
         re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]", "", re.sub(r"\r\n?", "\n", text))

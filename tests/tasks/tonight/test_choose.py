@@ -68,7 +68,7 @@ def kinds(found):
     return [one.programme.title.split()[0] for one in found]
 
 
-def test_both_tastes_are_served_and_each_programme_says_why():
+def test_lists_cover_both_tastes_with_reasons():
     made = evening((ANN, "Crime 99", 1.0), (ANN, "Cookery 99", 1.0), (BOB, "Weather 1", 1.0))
     ann, bob = made.recommend([ANN, BOB])
     assert set(kinds(ann)) == {"Crime", "Cookery"} and len(ann) == 10
@@ -99,7 +99,7 @@ def test_seen_or_disliked_titles_are_not_on_a_list():
     assert {"Crime 2", "Crime 3"} < {one.programme.title for one in bob}
 
 
-def test_fewer_programmes_than_asked_for():
+def test_fewer_programmes_than_requested():
     made = evening((ANN, "Crime 1", 1.0), seen=[(ANN, name) for name in NAMES])
     assert list(made.recommend([ANN])) == [[]] and made.add_counterfactuals([]) == []
 

@@ -41,7 +41,7 @@ def test_titles_that_are_omitted(title, channel, categories, kind):
     assert find_exclusion(title, show_key, channel, categories.split("/")) == kind
 
 
-def test_an_option_brings_them_back():
+def test_an_option_includes_omitted_titles():
     rows = coming(("20:00", "21:00", "QVC", "Gems"), ("20:00", "21:00", "One", "No information"))
     assert group_programmes(rows) == []
     assert [show.show_key for show in group_programmes(rows, ["shopping"])] == ["gems"]

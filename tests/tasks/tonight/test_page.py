@@ -1,4 +1,4 @@
-"""The page in the machine's own Chromium: time line, reasons, and choices that can be handed back."""
+"""The page in Chromium: time line, reasons and saved choices."""
 
 import json
 import re
@@ -61,7 +61,7 @@ FOUND = [
 ]
 
 
-def test_the_evening_is_told_in_the_zone_of_the_reader(open_page):
+def test_times_are_in_the_zone_of_the_browser(open_page):
     page = open_page(FOUND)
     assert page.locator("h1").inner_text() == "Tonight for Ann"
     assert page.locator("#when").inner_text() == "Wednesday, 14 January 2026, 19:00 to 01:00"
@@ -76,7 +76,7 @@ def test_the_evening_is_told_in_the_zone_of_the_reader(open_page):
     assert len(tops) == 1  # nothing overlaps: one lane
 
 
-def test_programmes_at_one_time_have_lanes_of_their_own(open_page):
+def test_simultaneous_programmes_have_separate_lanes(open_page):
     page = open_page([recommendation(n) for n in range(1, 5)])
     boxes = [slot.bounding_box() for slot in page.locator(".slot").all()]
     assert len({box["y"] for box in boxes}) == 4 and len({box["x"] for box in boxes}) == 1
@@ -84,7 +84,7 @@ def test_programmes_at_one_time_have_lanes_of_their_own(open_page):
     assert max(box["y"] + box["height"] for box in boxes) < panel["y"] + panel["height"]
 
 
-def test_each_programme_says_why(open_page):
+def test_each_programme_has_a_reason(open_page):
     why = open_page(FOUND).locator(".programme").first.locator(".why")
     assert "Because you like" in why.inner_text()
     assert re.sub(r"\s+", " ", why.inner_text()).endswith("90 % Midsomer Murders 10 % Newsnight")
@@ -119,7 +119,7 @@ def test_a_page_of_a_viewer_with_a_zone_has_its_times(open_page):
     assert page.locator(".time").all_inner_texts() == ["15:15", "13:30", "18:00"]
 
 
-def test_no_title_breaks_out(open_page):
+def test_titles_are_escaped(open_page):
     page = open_page(FOUND, viewer=HOSTILE)
     assert page.locator("h1").text_content() == f"Tonight for {HOSTILE}"
     assert page.locator("h2").nth(2).text_content() == f"3{HOSTILE}"
@@ -166,19 +166,19 @@ def test_a_link_opens_the_page_with_the_choices(open_page):
 
 
 @pytest.mark.parametrize("link", ["#like=99&dislike=x", "#__proto__=1", "#like=%E0%A4%A"])
-def test_a_link_that_nobody_made_is_passed_over(open_page, link):
+def test_invalid_links_are_ignored(open_page, link):
     page = open_page(FOUND, link=link)
     assert page.evaluate("guidespace.handBack()") == [] and page.locator(".programme").count() == 3
 
 
-def test_a_page_of_nobody_asks_for_the_viewer(open_page):
+def test_a_page_without_a_viewer_needs_a_name(open_page):
     page = open_page(FOUND, viewer="")
     page.get_by_role("button", name="Like Show 1", exact=True).click()
     assert page.locator("#command").inner_text() == "guidespace like --from likes.json --viewer NAME"
     assert "viewer" not in page.evaluate("guidespace.handBack()")[0]
 
 
-def test_an_empty_list_says_so(open_page):
+def test_an_empty_list_shows_a_message(open_page):
     page = open_page([])
     assert page.locator("#empty").is_visible() and page.locator("#evening").is_hidden()
 
@@ -190,7 +190,7 @@ def test_dark_colours_follow_the_machine_and_the_button(open_page):
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
-def test_nothing_is_wider_than_a_telephone(open_page):
+def test_the_page_fits_the_screen_of_a_phone(open_page):
     page = open_page(FOUND)
     page.set_viewport_size({"width": 360, "height": 700})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,4 +1,4 @@
-"""Coming programmes as shows: twins and repeats of the evening are one; what a viewer has seen is told."""
+"""Grouping of upcoming programmes: twin channels, repeats, and programmes that a viewer has seen."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_twins_are_one_even_where_their_titles_differ():
     }
 
 
-def test_a_twin_of_which_the_first_airing_is_over_stands_for_itself():
+def test_a_later_twin_remains_after_the_first_airing():
     assert folded(("20:00", "21:00", "ITV+1", "Vera")) == {"vera": [(at("20:00"), "ITV+1", 0)]}
 
 

@@ -36,7 +36,7 @@ OPTIMIZERS = [kind() for kind in get_args(Optimizer)]
     ],
     ids=lambda value: getattr(value, "name", "within an epoch" if value == 7 else "at its end"),
 )
-def test_a_resumed_run_is_the_uninterrupted_one(
+def test_a_resumed_run_equals_an_uninterrupted_one(
     toy_corpus: Path, tmp_path: Path, optimizer: Optimizer, tuner: Tuner, steps: int
 ):
     settings = replace(
@@ -56,7 +56,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(
     assert_same(whole, again)
 
 
-def test_own_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
+def test_per_row_step_counts_survive_a_resume(toy_corpus: Path, tmp_path: Path):
     settings = replace(TRAINING, optimizer=Adam(), per_row_steps=True, save_seconds=0.0)
     whole = Training(toy_corpus, settings)
     list(whole.run())
@@ -125,14 +125,6 @@ def test_other_settings_are_refused(toy_corpus: Path, tmp_path: Path, changes: d
     ):
         other.resume(Checkpointer(tmp_path))
     assert other.position == Position() and torch.equal(other.table.rows, before)
-
-
-def test_a_run_may_go_on_longer(toy_corpus: Path, tmp_path: Path):
-    list(Training(toy_corpus, replace(TRAINING, epochs=1)).run(Checkpointer(tmp_path)))
-    assert [
-        progress.step
-        for progress in resumed(toy_corpus, replace(TRAINING, epochs=3, save_seconds=5.0), tmp_path).run()
-    ] == [2, 3]
 
 
 @pytest.mark.slow

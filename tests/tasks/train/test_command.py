@@ -20,7 +20,7 @@ SMALL = {"dim": 8, "epochs": 2, "threads": 1}
 
 
 @pytest.mark.slow
-def test_it_trains_and_goes_on_where_it_stopped(toy_corpus: Path, tmp_path: Path):
+def test_the_command_trains_and_resumes(toy_corpus: Path, tmp_path: Path):
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps(SMALL), encoding="utf-8")
     command = [sys.executable, "-m", "tasks.train", str(toy_corpus), str(tmp_path / "out"), str(settings)]
@@ -31,7 +31,7 @@ def test_it_trains_and_goes_on_where_it_stopped(toy_corpus: Path, tmp_path: Path
     assert load_file(tmp_path / "out" / "checkpoint.safetensors")["rows"].shape[1] == 8
 
 
-def test_more_epochs_go_on_from_the_last(
+def test_more_epochs_continue_the_training(
     toy_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     settings = tmp_path / "settings.json"
@@ -45,7 +45,7 @@ def test_more_epochs_go_on_from_the_last(
     ]
 
 
-def test_a_folder_that_is_no_corpus_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_folder_without_a_corpus_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         main([str(tmp_path), str(tmp_path / "out")])
     assert "is not a Corpus folder" in capsys.readouterr().err

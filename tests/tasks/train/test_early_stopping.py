@@ -1,4 +1,4 @@
-"""When a run ends before its last epoch, and which epoch it keeps."""
+"""Early stopping: the last epoch and the restored epoch."""
 
 import re
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tests.tasks.train.training import same_bits, tensors, trained
 from tests.worlds import TRAINING
 
 
-def test_the_best_epoch_is_kept_not_the_last(toy_corpus: Path):
+def test_the_best_epoch_is_restored(toy_corpus: Path):
     """Readings are made up: the second of four epochs is the best."""
     training = Training(toy_corpus, replace(TRAINING, patience=4, tuning_share=0.1))
     scores = iter([0.5, 0.9, 0.6, 0.7])
@@ -33,7 +33,7 @@ def test_the_best_epoch_is_kept_not_the_last(toy_corpus: Path):
     assert all(torch.equal(tensor, best[name]) for name, tensor in tensors(training).items())
 
 
-def test_it_ends_when_titles_set_aside_are_placed_no_better(toy_corpus: Path, tmp_path: Path):
+def test_training_ends_if_the_tuning_score_does_not_improve(toy_corpus: Path, tmp_path: Path):
     training = Training(toy_corpus, replace(TRAINING, epochs=9, patience=2, tuning_share=0.1))
     scores = iter([0.5, 0.9, 0.9, 0.8])
     training.tuning_set.score = lambda learner: {"mean_cosine": 0.0, "tuning_score": next(scores)}
@@ -52,7 +52,7 @@ def test_it_ends_when_titles_set_aside_are_placed_no_better(toy_corpus: Path, tm
     )  # it has ended, and still knows which was best
 
 
-def test_titles_set_aside_are_not_trained_on(toy_corpus: Path):
+def test_tuning_titles_are_not_trained_on(toy_corpus: Path):
     settings = replace(TRAINING, patience=4, tuning_share=0.2)
     training = Training(toy_corpus, settings)
     corpus = open_corpus(toy_corpus)
@@ -65,7 +65,7 @@ def test_titles_set_aside_are_not_trained_on(toy_corpus: Path):
     assert last > 0.9  # three categories, told apart by words
 
 
-def test_the_score_is_the_same_however_many_titles_are_looked_at_at_once(toy_corpus: Path, monkeypatch):
+def test_the_size_of_blocks_does_not_change_the_score(toy_corpus: Path, monkeypatch):
     training = Training(toy_corpus, replace(TRAINING, epochs=1, patience=4, tuning_share=0.2))
     list(training.run())
     score = training.tuning_set.score(training.trainer)["tuning_score"]
@@ -77,7 +77,7 @@ def test_the_score_is_the_same_however_many_titles_are_looked_at_at_once(toy_cor
     )
 
 
-def test_vectors_that_are_all_alike_end_the_run(toy_corpus: Path):
+def test_collapsed_vectors_end_the_run(toy_corpus: Path):
     training = Training(toy_corpus, TRAINING)
     epochs = training.run()
     next(epochs)
@@ -104,7 +104,7 @@ def test_a_loss_that_grows_ends_the_run(toy_corpus: Path):
     ]
 
 
-def test_numbers_that_are_none_end_the_run_and_the_best_epoch_is_kept(toy_corpus: Path):
+def test_non_finite_numbers_end_the_run_and_the_best_epoch_is_restored(toy_corpus: Path):
     training = Training(toy_corpus, replace(TRAINING, optimizer=SGD(learning_rate=5.0)))
     epochs = training.run()
     next(epochs)
@@ -119,7 +119,7 @@ def test_numbers_that_are_none_end_the_run_and_the_best_epoch_is_kept(toy_corpus
     assert torch.equal(training.table.rows, first) and len(training.history) == 1
 
 
-def test_steps_beyond_all_numbers_diverge(toy_corpus: Path):
+def test_an_extreme_learning_rate_diverges(toy_corpus: Path):
     with pytest.raises(Diverged, match=r"non-finite gradient for .* in step"):
         trained(toy_corpus, optimizer=SGD(learning_rate=1e39))
 

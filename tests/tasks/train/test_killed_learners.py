@@ -1,4 +1,4 @@
-"""Learners that are killed: no batch is lost, no kill stops them, and they learn the same."""
+"""Killed learners: no batch is lost, training continues, and the score does not change."""
 
 import os
 import random
@@ -77,7 +77,7 @@ def scored(corpus: Path, settings: TrainSettings) -> tuple[Training, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 32])
-def test_hogwild_comes_as_far_as_one_step_after_the_other(corpus: Path, size: int):
+def test_hogwild_reaches_the_score_of_sequential_training(corpus: Path, size: int):
     settings = replace(REAL, objective=Label(batch_size=size), epochs=2 if size < 32 else 3)
     scores = [scored(corpus, replace(settings, runner=runner))[1] for runner in (OneProcess(), Hogwild())]
     assert scores[1] > scores[0] - 0.03, scores
@@ -103,7 +103,7 @@ def disturbed(corpus: Path, settings: TrainSettings, kills: int) -> None:
 
 
 @pytest.mark.slow
-def test_kills_neither_stop_hogwild_nor_change_what_it_learns(corpus: Path):
+def test_killed_learners_do_not_change_the_score(corpus: Path):
     settings = replace(REAL, objective=Label(batch_size=4), epochs=6, patience=6)
     disturbed(corpus, replace(settings, runner=Hogwild(interval=4)), 3)
 

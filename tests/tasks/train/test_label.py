@@ -1,4 +1,4 @@
-"""Label mode against the formula written down title by title."""
+"""The objective label compared with its formula."""
 
 import math
 
@@ -23,7 +23,7 @@ def unit(rows: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(rows, dim=1)
 
 
-def test_a_title_of_which_nothing_is_left_pushes_nothing():
+def test_a_title_without_tokens_gives_no_gradient():
     targets, labels = (
         OBJECTIVE.collate(LabelPlan(np.array([0])), LABELS, np.array([False])),
         random(7, 3, seed=1).requires_grad_(),
@@ -40,17 +40,8 @@ def test_collate_shares_a_title_among_its_categories():
     assert targets.aired.tolist() == [True, False, False]
 
 
-def test_an_epoch_shows_every_title_once():
-    plans = [
-        plan.title_ids for plan in OBJECTIVE.plan_epoch(np.arange(3, 23), LABELS, np.random.default_rng(0))
-    ]
-    assert [len(plan) for plan in plans] == [7, 7, 6]
-    assert sorted(np.concatenate(plans).tolist()) == list(range(3, 23)) != np.concatenate(plans).tolist()
-    assert OBJECTIVE.parameters(7, 16) == {"labels": (7, 16)}
-
-
 @pytest.mark.parametrize("temperature", [0.4, 0.005])
-def test_loss_and_gradient_are_autograds_own(temperature: float):
+def test_loss_and_gradient_equal_autograd(temperature: float):
     objective, aired = (
         Label(temperature=temperature, context_temperature=temperature / 2),
         np.arange(9) % 3 == 0,

@@ -79,7 +79,7 @@ def test_any_groups(objective: LeaveOneOut, data: st.DataObject):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_title_left_empty_counts_as_nothing(objective: LeaveOneOut):
+def test_a_title_without_tokens_has_no_influence(objective: LeaveOneOut):
     """Dropout can take all tokens of a title: its zero vector must not be taken for a unit one."""
     vectors = unit_vectors()
     vectors[1] = 0
@@ -88,7 +88,7 @@ def test_a_title_left_empty_counts_as_nothing(objective: LeaveOneOut):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_titles_without_company_do_not_count(objective: LeaveOneOut):
+def test_titles_without_others_of_their_category_have_no_loss(objective: LeaveOneOut):
     vectors = unit_vectors(3).requires_grad_()
     loss = objective.loss(vectors, groups([0, 1, 2], []))
     (grad,) = torch.autograd.grad(loss, vectors)
@@ -154,7 +154,7 @@ def test_collate_forbids_the_labels_a_title_carries_too():
     ]
 
 
-def test_collate_with_labels_that_nobody_is_shown_under():
+def test_collate_ignores_labels_without_a_group():
     labels = Ragged.from_rows([[3, 9], [3]])
     found = LeaveOneOutSoftmax().collate(
         GroupPlan(np.array([0, 1]), np.array([3, 3], dtype=np.int32)), labels, np.zeros(2, dtype=bool)

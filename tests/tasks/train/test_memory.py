@@ -1,4 +1,4 @@
-"""The memory against its reference trace, and against a loop in float64 that scans all slots for a query."""
+"""The memory compared with a reference trace and with a loop in float64."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def agrees(
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'policy', '')}")
 @pytest.mark.parametrize(("slots", "dim"), [(70, 5), (300, 32)])
-def test_it_is_the_loop_in_float64(rule: Rule, slots: int, dim: int):
+def test_the_memory_equals_a_loop_in_float64(rule: Rule, slots: int, dim: int):
     memory, kinds = Memory.empty(slots, dim), set()
     for step, spread in enumerate((0.5, 2.0, 8.0)):  # hits, then misses; slots are empty at first
         queries, labels = random_batch(150, dim, 8, step, spread)
@@ -124,7 +124,7 @@ def test_it_is_the_loop_in_float64(rule: Rule, slots: int, dim: int):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'policy', '')}")
-def test_a_batch_is_its_queries_one_by_one(rule: Rule):
+def test_a_batch_equals_single_queries(rule: Rule):
     together, apart = Memory.empty(40, 6), Memory.empty(40, 6)
     for step in range(2):
         queries, labels = random_batch(70, 6, 5, step, 2.0)
@@ -135,7 +135,7 @@ def test_a_batch_is_its_queries_one_by_one(rule: Rule):
         torch.testing.assert_close(own, other, atol=1e-6, rtol=0, msg=name)
 
 
-def test_of_equal_slots_the_lowest_is_taken():
+def test_the_lowest_of_equal_slots_is_selected():
     memory = filled([[0, 1], [1, 0], [1, 0], [0, 1]], [3, 3, 3, 4])
     found = agrees(memory, unit([[1, 0], [0, 1]]), torch.tensor([3, 4]), PLAIN)
     assert found.slots.tolist() == [1, 0]  # a hit; a miss, for which slots 0, 2 and 3 are equally old
@@ -164,7 +164,7 @@ def test_a_query_opposite_to_its_slot_leaves_it():
     assert memory.keys.tolist() == [[1, 0]] and memory.ages.tolist() == [0]
 
 
-def test_a_query_without_a_label_is_passed_over():
+def test_a_query_without_a_label_is_skipped():
     memory, other = Memory.empty(3, 2), Memory.empty(3, 2)
     write(memory, [[1, 0], [0, 1], [-1, 0]], [1, EMPTY, 2])
     write(other, [[1, 0], [-1, 0]], [1, 2])
@@ -191,7 +191,7 @@ def test_age_noise_is_the_batch_numbers_alone_and_within_its_bound():
     assert runs[0] == runs[1] != list(range(6))
 
 
-def test_always_update_shares_the_slots_among_the_labels_and_replaces_none():
+def test_always_update_divides_the_slots_among_labels():
     memory = Memory.empty(8, 3)
     queries, labels = random_batch(400, 3, 4, 0)
     memory.write_(queries, labels, AlwaysUpdate(), label_count=4)

@@ -54,14 +54,14 @@ def naive(margin: float, vectors: np.ndarray, rows: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.4, 2.0])
-def test_it_is_the_loop(margin: float):
+def test_the_loss_equals_a_loop(margin: float):
     vectors = unit_vectors(8)
     vectors[2] = 0  # dropout left nothing of it
     found = Neighbourhood(margin=margin).loss(vectors.float(), targets())
     assert found.item() == pytest.approx(naive(margin, vectors.numpy(), PLAN.title_ids), abs=1e-6)
 
 
-def test_nothing_violated_is_no_gradient():
+def test_satisfied_margins_have_no_gradient():
     rows = np.array([0, 3, 7, 4, 3, 7])
     vectors = torch.eye(3)[[0, 1, 2, 0, 1, 2]].requires_grad_()
     loss = Neighbourhood(margin=0.9).loss(vectors, targets(NeighbourhoodPlan(rows)))
@@ -69,7 +69,7 @@ def test_nothing_violated_is_no_gradient():
     assert loss == 0 and not grad.any()
 
 
-def test_titles_of_the_same_class_neither_pull_nor_push():
+def test_other_titles_of_the_class_have_no_influence():
     """Title 4 has title 0's category alone; where it is, is nothing to the pair (0, 6)."""
     known, vectors = targets(NeighbourhoodPlan(np.array([0, 4, 6, 1]))), unit_vectors(4).float()
     vectors.requires_grad_()
@@ -86,7 +86,7 @@ def test_titles_of_the_same_class_neither_pull_nor_push():
     groups=st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(sorted), min_size=2, max_size=20),
     seed=st.integers(0, 99),
 )
-def test_a_companion_shares_a_group_and_is_another_where_there_is_one(groups: list[list[int]], seed: int):
+def test_a_companion_shares_a_group_and_differs_if_possible(groups: list[list[int]], seed: int):
     rows = np.random.default_rng(seed).permutation(len(groups))[: len(groups) // 2 + 1]
     found = draw_companion(Ragged.from_rows(groups), rows, np.random.default_rng(seed))
     assert set(found.tolist()) <= set(rows.tolist())
@@ -121,7 +121,7 @@ def drawn(positives: BasePositives, corpus: OpenCorpus, buffers: dict[str, torch
     return positives.draw(corpus, buffers)(corpus.training, np.random.default_rng(1))
 
 
-def test_tags_are_the_whole_set(toy_corpus: Path):
+def test_tags_match_the_complete_set_of_categories(toy_corpus: Path):
     corpus = some_corpus(toy_corpus)
     for anchor, positive in zip(corpus.training, drawn(Tags(), corpus, {}), strict=True):
         assert set(corpus.labels[anchor].tolist()) == set(corpus.labels[positive].tolist())
@@ -141,7 +141,7 @@ def test_topics_are_of_the_same_class_and_topic(toy_corpus: Path):
     assert others > len(corpus.training) / 2
 
 
-def test_topics_are_shown_by_their_words(toy_corpus: Path):
+def test_topics_are_described_by_their_words(toy_corpus: Path):
     positives, corpus = Topics(topics=6), open_corpus(toy_corpus)
     buffers = positives.buffers(corpus)
     topics = positives.details(toy_corpus, buffers)["topics"]
@@ -153,7 +153,7 @@ def test_topics_are_shown_by_their_words(toy_corpus: Path):
         assert topic["words"][0] in " ".join(topic["examples"]).lower()
 
 
-def test_articles_make_no_topic(toy_corpus: Path, tmp_path: Path):
+def test_stop_words_form_no_topic(toy_corpus: Path, tmp_path: Path):
     shutil.copytree(toy_corpus, folder := tmp_path / "corpus")
     names = pq.read_table(file := folder / "token_names.parquet")
     plain = Topics(topics=6).details(folder, Topics(topics=6).buffers(open_corpus(folder)))["topics"]
@@ -164,7 +164,7 @@ def test_articles_make_no_topic(toy_corpus: Path, tmp_path: Path):
     assert topics and not any("und" in topic["words"] for topic in topics)
 
 
-def test_topics_without_scikit_learn_say_so_in_one_line(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
+def test_topics_without_scikit_learn_are_an_error(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
     with pytest.raises(
         ValueError, match=r"topics, which needs scikit-learn.*choose tags or nearest"
@@ -184,7 +184,7 @@ def test_nearest_of_a_class_are_those_of_a_loop():
         assert kept[:1] == best[:1] and set(kept) <= set(best) and (len(kept) > 0 or not best)
 
 
-def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path):
+def test_nearest_titles_are_computed_at_the_start_of_the_epoch(toy_corpus: Path):
     training = Training(
         toy_corpus, replace(TRAINING, objective=Neighbourhood(positives=Nearest(neighbours=4)), epochs=2)
     )
@@ -203,7 +203,7 @@ def test_nearest_are_the_learners_own_at_the_start_of_the_epoch(toy_corpus: Path
     assert not np.array_equal(first.numpy(), second) and (second[corpus.split > 0] == -1).all()
 
 
-def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
+def test_a_title_alone_in_its_category_is_its_positive(toy_corpus: Path):
     """It is its own positive."""
     corpus = open_corpus(toy_corpus)
     labels = np.zeros(len(corpus), dtype=np.int32)
@@ -215,7 +215,7 @@ def test_a_title_alone_in_its_class_is_still_learnt(toy_corpus: Path):
         assert near[3] == alone.training[3]
 
 
-def test_two_tastes_of_one_class_stay_apart(tmp_path: Path):
+def test_two_groups_of_one_category_stay_separate(tmp_path: Path):
     """The benchmark's world, smaller: the other category lies between the tastes."""
     from benchmarks.objectives.neighbourhood import SETTINGS, accuracy, make_world
 

@@ -48,7 +48,7 @@ def test_the_value_of_a_title_is_its_rarest_label():
     assert offsets.tolist() == [0, 1, 1, 2, 2] and others.tolist() == [3, 3]
 
 
-def test_it_is_the_formula():
+def test_results_equal_the_formula():
     own, first, second = parameters(OBJECTIVE, 6), unit(12, 6), unit(12, 6, seed=1).requires_grad_()
     alone = Label().loss(first, targets(np.arange(12)), own)
     assert OBJECTIVE.loss(first, targets(np.arange(12)), own) == alone  # the memory was empty
@@ -83,7 +83,7 @@ def test_a_title_of_which_nothing_is_left_is_not_written():
     assert (own["memory_values"] != EMPTY).sum() == 1
 
 
-def test_of_weight_zero_it_is_label_mode(toy_corpus: Path):
+def test_weight_zero_equals_the_objective_label(toy_corpus: Path):
     label = tensors(trained(toy_corpus, objective=Label(batch_size=48), epochs=2))
     objective = RareMemory(batch_size=48, slots=64, memory_weight=0.0)
     memory = tensors(trained(toy_corpus, objective=objective, epochs=2))

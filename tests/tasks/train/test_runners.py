@@ -1,4 +1,4 @@
-"""Learners in processes of their own: what they learn, and what they refuse."""
+"""Learners in several processes: results and unsupported settings."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Training with sentence vectors in the corpus, and without."""
+"""Training with and without sentence vectors in the corpus."""
 
 from dataclasses import replace
 from pathlib import Path

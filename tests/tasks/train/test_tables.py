@@ -1,4 +1,4 @@
-"""Where rows live changes nothing in what is learnt: the same bits, from every place."""
+"""All kinds of tables train the same bits."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("optimizer", [RowwiseAdagrad(), Adam()], ids=lambda optimizer: optimizer.name)
-def test_every_place_learns_the_same_bits(toy_corpus: Path, tmp_path: Path, optimizer):
+def test_all_tables_train_the_same_bits(toy_corpus: Path, tmp_path: Path, optimizer):
     expected = tensors(trained(toy_corpus, epochs=2, optimizer=optimizer))
     for place in (
         OffloadedTable(cache_rows=300),
@@ -58,7 +58,7 @@ def test_bytes_become_rows():
     assert isinstance(narrow, Offloaded) and narrow.storage.hot + narrow.storage.recent == 100
 
 
-def test_narrow_rows_still_learn(toy_corpus: Path):
+def test_bfloat16_rows_are_close_to_float32_rows(toy_corpus: Path):
     narrow, full = (
         tensors(trained(toy_corpus, epochs=2, table=place))["rows"]
         for place in (OffloadedTable(row_dtype="bfloat16", cache_rows=300), ResidentTable())

@@ -1,4 +1,4 @@
-"""A whole training run, and what it learnt."""
+"""Runs trainings for tests."""
 
 import shutil
 from dataclasses import replace

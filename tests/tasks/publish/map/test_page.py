@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from tasks.publish.map.page import FOLDER, SCRIPTS, encode_content, render_map
+from tasks.publish.map.page import encode_content, render_map
 
 
 class Scripts(html.parser.HTMLParser):
@@ -107,10 +107,6 @@ def test_page_makes_no_requests(plant_map):
     forbidden = "url( @import import( fetch( XMLHttpRequest eval( localStorage sessionStorage innerHTML"
     for text in forbidden.split():
         assert text not in page, text
-
-
-def test_page_contains_all_scripts():
-    assert sorted(SCRIPTS) == sorted(path.name for path in FOLDER.glob("map_*.js"))
 
 
 @pytest.mark.parametrize(("titles", "megabytes"), [(10_000, 3.0), (20_000, 6.0)])

@@ -65,7 +65,7 @@ def test_a_members_score_is_that_of_its_state(toy_corpus: Path, whole: Path) -> 
     assert {file.name for file in whole.glob("*.safetensors")} == files  # and no other is left
 
 
-def test_rules_that_diverge_are_set_back(toy_corpus: Path, tmp_path: Path) -> None:
+def test_members_with_diverging_optimizers_are_restored(toy_corpus: Path, tmp_path: Path) -> None:
     space = space_of(toy_corpus, rates=(1e36, 1e37), optimizers=("sgd",), budget=2)
     searched(space, tmp_path)
     start = Training(toy_corpus, replace(SETTINGS, dim=8)).table.rows
@@ -99,7 +99,7 @@ def test_an_offspring_is_the_mean_of_its_parents_plus_noise(toy_corpus: Path, tm
     assert torch.equal(again.table.rows, learner.table.rows)
 
 
-def test_the_optimizers_state_begins_anew(toy_corpus: Path, tmp_path: Path) -> None:
+def test_the_optimizer_state_is_reset(toy_corpus: Path, tmp_path: Path) -> None:
     settings = space_of(toy_corpus).candidates[1].settings
     ((score, steps),) = train_members(toy_corpus, tmp_path, [TrainingJob(Member(), settings, 0, 1, "a")])
     assert score > 0 and steps > 0 and not any("state" in name for name in load_file(tmp_path / "a"))
@@ -172,7 +172,7 @@ with open_pool("processes", 0) as work:
 
 
 @pytest.mark.slow
-def test_a_killed_run_continues_behind_its_last_generation(
+def test_a_killed_run_continues_after_its_last_generation(
     toy_corpus: Path, whole: Path, tmp_path: Path
 ) -> None:
     def run(kill_at: int) -> tuple[int, list[int]]:

@@ -1,4 +1,4 @@
-"""The ranking of tuning runs written by hand."""
+"""The ranking of tuning runs."""
 
 from tasks.train.tuning.ranking import compare_with_preset, rank
 from tasks.train.tuning.runs import EpochMetrics, TuningRun
@@ -45,11 +45,11 @@ def test_the_best_rate_counts_and_the_first_mark_near_the_best():
     ]
 
 
-def test_a_run_in_trouble_has_no_score():
+def test_a_failed_run_has_score_zero():
     assert tuning_run("a", 8, 1.0, [0.9], trouble="collapsed").score == 0
 
 
-def test_a_small_difference_does_not_sway_the_presets():
+def test_a_small_difference_does_not_change_the_preset():
     text = compare_with_preset(rank(RUNS), "plain")
     assert "The presets use plain: score 0.400, the mean over 1 sizes, with 0.00 numbers of state" in text
     assert (
@@ -58,7 +58,7 @@ def test_a_small_difference_does_not_sway_the_presets():
     )
 
 
-def test_sizes_stand_apart():
+def test_sizes_are_ranked_separately():
     table = rank(
         [
             *RUNS,

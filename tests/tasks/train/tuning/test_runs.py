@@ -1,4 +1,4 @@
-"""Optimizers side by side on the toy world: same batches, same start, what is watched."""
+"""Tuning runs on the toy world: batches, initial rows and metrics."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ def tuning_runs(corpus: Path, name: str, rates: tuple[float, ...]) -> list[Tunin
     return [run_training(corpus, candidate.for_scoring(8, 0.2), factor) for factor in rates]
 
 
-def test_everybody_takes_part_by_default():
+def test_all_optimizers_are_candidates_by_default():
     found = {candidate.name: candidate.settings for candidate in list_candidates(SHORT)}
     assert len(found) == len(get_args(Optimizer)) + 1
     assert all(settings.optimizer.name == name for name, settings in found.items() if name != "yellowfin")
@@ -32,7 +32,7 @@ def test_everybody_takes_part_by_default():
     )
 
 
-def test_the_presets_own_optimizer_takes_part_as_it_is_set():
+def test_the_optimizer_of_the_preset_keeps_its_settings():
     settings = replace(SHORT, optimizer=RowwiseAdagrad(learning_rate=0.5))
     (candidate,) = list_candidates(settings, ("rowwise_adagrad",))
     assert candidate.settings == settings and candidate.scale_rate(2.0).optimizer.learning_rate == 1.0
@@ -85,12 +85,12 @@ def test_a_run_is_marked_after_each_epoch(toy_corpus: Path):
     assert 10 < large.titles < len(open_corpus(toy_corpus).training) / 2
 
 
-def test_state_is_counted_a_number_of_a_row(toy_corpus: Path):
+def test_state_is_counted_per_component_of_a_row(toy_corpus: Path):
     assert [
         tuning_runs(toy_corpus, name, rates=(1.0,))[0].state for name in ("sgd", "rowwise_adagrad", "smorms3")
     ] == [0, 1 / 8, 3]
 
 
-def test_a_rate_that_breaks_it_is_trouble_not_the_end(toy_corpus: Path):
+def test_a_diverging_run_does_not_end_the_comparison(toy_corpus: Path):
     broken, sound = tuning_runs(toy_corpus, "sgd", rates=(1e36, 0.1))
     assert broken.trouble and broken.score == 0 and sound.score > 0
