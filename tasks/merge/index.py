@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from tasks.enrich.source import Source
 from tasks.ingest.encoding import Encoding
+from tasks.ingest.xmltv.fallback.elements import parse_element
 from tasks.ingest.xmltv.frames import hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import FrameRecords, read_records
@@ -144,7 +145,8 @@ def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channe
         return
     for match in _CHANNEL.finditer(hide_cdata(content)):
         xml, _ = repair(content[match.start() : match.end()], encoding)
-        element = etree.fromstring(xml, etree.XMLParser(recover=True, resolve_entities=False))
+        tree = parse_element(xml)
+        element = None if tree is None else tree.find("channel")
         if element is not None and (id_ := element.get("id", "")).strip():
             names = (" ".join("".join(name.itertext()).split()) for name in element.iter("display-name"))
             element.tail = None

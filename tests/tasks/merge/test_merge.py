@@ -3,6 +3,7 @@
 import datetime
 import re
 
+import lxml.etree as etree
 import pytest
 
 from tasks.merge.errors import MergeError
@@ -96,12 +97,17 @@ def test_a_programme_that_is_on_air_at_midnight_makes_no_empty_guide(merged: Mer
     assert [title for *_, title in airings(guide)] == ["Late"]
 
 
+UNCLOSED = "<desc>B<category>News</category>"
+
+
 def test_other_encodings_and_damaged_programmes(merged: Merger) -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><tv>' + programme("1800", "1900", "Café") + "</tv>"
     assert airings(merged(text.encode("latin-1"))) == [("011800", "011900", "Café")]
     assert airings(merged(text.encode("utf-16"))) == [("011800", "011900", "Café")]
     damaged = feed(programme("1800", "1900", "Fish & chips"), programme("1900", "2000", "B</b>"))
     assert [title for *_, title in airings(merged(damaged))] == ["Fish & chips", "B"]
+    unclosed = etree.fromstring(merged(feed(programme("1800", "1900", "A", more=UNCLOSED))))
+    assert [element.tag for element in unclosed.find("programme")] == ["title", "desc", "category"]
     unreadable = feed(programme("1800", "1900", "A"), programme("9900", "1900", "Bad"), "<programme>")
     assert len(airings(merged(unreadable))) == 1 and merged.plan.report.unreadable_count == 2
 
