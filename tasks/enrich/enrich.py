@@ -205,7 +205,8 @@ def plan(
         home_guide: Folder of the home's newest Guide, from which episode numbers are copied as well.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
-    report, categories = Report(unreadable=survey.unreadable), _look_up_categories(guide, model, vocabulary)
+    report = Report(unreadable=survey.unreadable, damage=survey.damage)
+    categories = _look_up_categories(guide, model, vocabulary)
     titles_with_gap = np.flatnonzero(guide.has_gap & ~guide.is_placeholder).tolist()
     title_ids = np.array([title for title in titles_with_gap if title not in categories], dtype=np.int64)
     report.predicted_title_count = len(title_ids)
