@@ -26,7 +26,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.enrich.survey import Survey, read_survey
 from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
-from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
+from tasks.enrich.vocabulary import Vocabulary, distinct_names, read_vocabulary
 from tasks.pool import open_pool
 
 MAX_EXAMPLES = 20  # maximum number of predictions that the report shows
@@ -214,7 +214,7 @@ def plan(
     neighbours = model.neighbours(queries)
     titles = [guide.titles[title] for title in title_ids]
     for position, labels in model.corrected_editions(titles, queries.vectors, neighbours).items():
-        names = _names_of_labels(vocabulary, labels)
+        names = distinct_names(map(vocabulary.of_label, labels))
         categories[int(title_ids[position])] = TitleCategories(names, FROM_EDITION)
     languages = np.array([guide.languages[title] for title in title_ids], dtype=str)
     predictions: NamePredictions | None = None  # predictions at the level above, then at the current level
@@ -257,19 +257,12 @@ def _look_up_categories(
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
         if correction:  # nothing is added if the vocabulary has no name for these categories
-            names = _names_of_labels(vocabulary, correction.categories)
+            names = distinct_names(map(vocabulary.of_label, correction.categories))
             title_categories[title] = TitleCategories(names, FROM_CORRECTION)
             continue
         names, source = vocabulary.of_categories(guide.category_lists.get(title, ())), FROM_GUIDE
         if not names and row is not None:
-            names, source = _names_of_labels(vocabulary, model.labels[row]), FROM_MODEL
+            names, source = distinct_names(map(vocabulary.of_label, model.labels[row])), FROM_MODEL
         if names:
             title_categories[title] = TitleCategories(names, source)
     return title_categories
-
-
-def _names_of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the distinct names that a vocabulary has for labels of the model, broadest level first."""
-    names = [vocabulary.of_label(label) for label in labels]
-    names_by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
-    return tuple(dict.fromkeys(filter(None, names_by_level)))
