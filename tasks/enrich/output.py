@@ -5,8 +5,8 @@ import gzip
 import lzma
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -39,13 +39,13 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    with _open_replacement(Path(out).expanduser()) as file:
-        make_compressor = COMPRESSORS.get(Path(out).suffix.lower())
-        if make_compressor is None:
-            file.writelines(pieces)
-        else:
-            with make_compressor(file) as compressed:
+    path = Path(out).expanduser()
+    try:
+        with replaced_file(path, keep_equal=True) as new_file, open(new_file, "wb") as file:
+            with COMPRESSORS.get(path.suffix.lower(), nullcontext)(file) as compressed:
                 compressed.writelines(pieces)
+    except PermissionError as error:
+        raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error
 
 
 def write_guide(out: str, enrichment: Enrichment) -> None:
@@ -83,17 +83,3 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
         raise EnrichError(
             f"the folder {path.absolute().parent} does not exist: create it, or name another file"
         )
-
-
-@contextmanager
-def _open_replacement(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a temporary file that replaces ``path`` when it is closed.
-
-    Raises:
-        EnrichError: The permission to write ``path`` is missing.
-    """
-    try:
-        with replaced_file(path, keep_equal=True) as new_file, open(new_file, "wb") as file:
-            yield file
-    except PermissionError as error:
-        raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error
