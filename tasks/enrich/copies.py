@@ -26,7 +26,7 @@ from storage.home.corrections import CORRECTIONS, read_corrections
 from storage.home.zones import home_zone
 from storage.json_file import write_json
 from storage.stages import fingerprint
-from tasks.enrich.enrich import plan, read_guide
+from tasks.enrich.enrich import open_enricher, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.output import write_guide
@@ -160,15 +160,19 @@ class CopyWriter:
         path = folder / file_name(feed.source)
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as work:
-                zones = self.ingest_settings.zone(feed.source), home_zone(self.home).key
-                source = Source(feed, self.ingest_settings.size_cap_bytes, *zones)
+                source = Source(
+                    feed=feed,
+                    size_cap_bytes=self.ingest_settings.size_cap_bytes,
+                    zone=self.ingest_settings.zone(feed.source),
+                    home_zone=home_zone(self.home).key,
+                )
                 survey, guide = read_guide(source, Path(work), self.options)
-                enrichment = plan(source, survey, guide, self._category_model, self.options, home_guide)
-                write_guide(str(path), enrichment)
+                model, options = self._category_model, self.options
+                enricher = open_enricher(source, survey, guide, model, options, home_guide)
+                write_guide(str(path), enricher)
         except (FeedError, EnrichError) as error:
             return EnrichedCopy(feed.source, error=str(error))
-        enrichment.report.damage = source.damage
-        report = tuple(report_lines(enrichment.report, self.options, str(path)))
+        report = tuple(report_lines(enricher.report, self.options, str(path)))
         return EnrichedCopy(feed.source, str(path), report, digest=feed.content_digest)
 
     @cached_property

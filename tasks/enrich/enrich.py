@@ -9,8 +9,8 @@ could not predict their names.
 """
 
 import html
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,7 +69,9 @@ class Report:
     predictions_by_level: list[NamePredictions] = field(default_factory=list)  # levels of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
     numbers_added: int = 0  # programmes among ``without_number`` that got a number
-    written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and added name
+    # programmes that got a name for a player, by player and name
+    written: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    categories: set[str] = field(default_factory=set)  # of the enriched guide; empty without players
     predicted_title_count: int = 0  # number of titles for which the model predicted categories
     examples: list[Example] = field(default_factory=list)  # sample of predictions
     damage: str = ""  # why the guide ends early; "" if it is not damaged
@@ -95,9 +97,9 @@ def _read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[S
     return read_survey(source, folder, options), gather_titles(folder)
 
 
-@dataclass(frozen=True)
-class Enrichment:
-    """Guide and the elements to add to it."""
+@dataclass(kw_only=True)
+class GuideEnricher:
+    """Adds elements to a guide. Counts them in ``report`` while ``pieces`` yields the enriched guide."""
 
     source: Source  # bytes of the guide
     survey: Survey
@@ -107,10 +109,10 @@ class Enrichment:
     title_categories: dict[int, TitleCategories]  # categories to add, by index of the title in ``guide``
     numbers: dict[Episode, Numbers]  # episode numbers to add
     players: PlayerNames | None  # names for players; None if the options select no player
-    report: Report
+    report: Report  # complete after the last item of ``pieces`` or ``additions``
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
-        """Yields (offset in the guide, bytes to insert there) by ascending offset; updates the report."""
+        """Yields (offset in the guide, bytes to insert there) by ascending offset."""
         report = self.report
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
         for row in read_rows(self.guide.folder / "programmes.parquet", [*columns, *NUMBERS]):
@@ -126,10 +128,13 @@ class Enrichment:
                 new_numbers = () if self.players.excludes_number(categories or ()) else new_numbers
                 is_numbered = bool(new_numbers) or has_number(*numbers)
                 if place >= 0 and (categories or not self.guide.is_placeholder[title_id]):
-                    names, name_confidence = self.players.select_names(
+                    names, name_confidence, player_names = self.players.select_names(
                         title_id, categories or (), names, is_numbered
                     )
                     confidence = min(confidence, name_confidence)
+                    report.categories.update(categories or (), names)
+                    for player, name in player_names:
+                        report.written[player][name] += 1
             report.programmes += 1
             report.with_categories += bool(categories)
             if categories:
@@ -187,14 +192,14 @@ class Enrichment:
         yield from self.source.encode(pieces)
 
 
-def plan(
+def open_enricher(
     source: Source,
     survey: Survey,
     guide: GuideTitles,
     model: CategoryModel,
     options: EnrichOptions,
     home_guide: Path | None = None,
-) -> Enrichment:
+) -> GuideEnricher:
     """Decides which elements are added to a guide.
 
     Args:
@@ -235,13 +240,18 @@ def plan(
     predicted_titles = sorted(title for title, added in categories.items() if added.source == FROM_PREDICTION)
     examples = predicted_titles[:: max(1, len(predicted_titles) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     report.examples += [Example(guide.titles[title], categories[title]) for title in examples]
-    numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
-    players = None
-    if options.players:
-        names_by_title = {title: added.names for title, added in categories.items()}
-        players = prepare_names(guide, model, options, names_by_title)
-        report.written = players.written
-    return Enrichment(source, survey, guide, vocabulary, options, categories, numbers, players, report)
+    names_by_title = {title: added.names for title, added in categories.items()}
+    return GuideEnricher(
+        source=source,
+        survey=survey,
+        guide=guide,
+        vocabulary=vocabulary,
+        options=options,
+        title_categories=categories,
+        numbers=find_numbers(guide, home_guide) if options.adds_numbers else {},
+        players=prepare_names(guide, model, options, names_by_title) if options.players else None,
+        report=report,
+    )
 
 
 def _look_up_categories(

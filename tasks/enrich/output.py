@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from storage.atomic import replaced_file
-from tasks.enrich.enrich import Enrichment
+from tasks.enrich.enrich import GuideEnricher
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.players.base import GENRES
 from tasks.enrich.players.kodi import genres_xml
@@ -48,15 +48,15 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
         raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error
 
 
-def write_guide(out: str, enrichment: Enrichment) -> None:
+def write_guide(out: str, enricher: GuideEnricher) -> None:
     """Writes an enriched guide, and if Kodi is among the players, a table of genres in the same folder.
 
     Raises:
         EnrichError: The folder of the guide is missing or not writable.
     """
-    write_output(out, enrichment.pieces())
-    if enrichment.players and enrichment.options.needs(GENRES):
-        write_output(str(genres_file(out)), [genres_xml(enrichment.players.categories)])
+    write_output(out, enricher.pieces())
+    if enricher.options.needs(GENRES):
+        write_output(str(genres_file(out)), [genres_xml(enricher.report.categories)])
 
 
 def genres_file(out: str) -> Path:
