@@ -6,11 +6,13 @@ of one channel are in memory.
 """
 
 import datetime
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from tasks.enrich.source import Source
 from tasks.merge.decisions import read_decisions, write_table
 from tasks.merge.elements import make_channel_element, repair_elements, rewrite_programme
 from tasks.merge.errors import MergeError
-from tasks.merge.index import NO_STOP, CopyReader, FeedIndex, read_feed
+from tasks.merge.index import NO_STOP, FeedIndex, read_feed
 from tasks.merge.matching import Target, match_all, match_playlist
 from tasks.merge.playlist import read_playlist
 from tasks.merge.schedule import MergedSchedule, Slot, merge_schedules
@@ -98,16 +100,16 @@ class Plan:
         for target in self.targets:
             yield b"  " + make_channel_element(target.members[0].channel, target.id, target.names) + b"\n"
         with ExitStack() as stack:
-            readers = [stack.enter_context(closing(CopyReader(feed))) for feed in self.feeds]
+            copies = [stack.enter_context(open(feed.copy, "rb")) for feed in self.feeds]
             for target in self.targets:
-                yield from self._programmes(target, readers)
+                yield from self._programmes(target, copies)
         yield GUIDE_END
 
-    def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
-        """Yields the programme elements of a channel in batches."""
+    def _programmes(self, target: Target, copies: Sequence[IO[bytes]]) -> Iterator[bytes]:
+        """Yields the programme elements of a channel in batches. ``copies`` are the copies of the feeds."""
         rows = [self.feeds[member.feed].rows_of(member.channel.id) for member in target.members]
-        positions = [  # offset and size of each programme in the copy of each feed
-            [*zip(feed_rows["offset"].tolist(), feed_rows["bytes"].tolist(), strict=True)]
+        spans = [  # size and offset of each programme in the copy of each feed
+            [*zip(feed_rows["bytes"].tolist(), feed_rows["offset"].tolist(), strict=True)]
             for feed_rows in rows
         ]
         schedule = self._merge_schedules(target, rows)
@@ -127,7 +129,9 @@ class Plan:
             if slot is None:
                 break
             batch_feed = slot.feed
-            element = readers[target.members[slot.feed].feed].read(*positions[slot.feed][slot.row])
+            copy = copies[target.members[slot.feed].feed]
+            byte_count, offset = spans[slot.feed][slot.row]
+            element = os.pread(copy.fileno(), byte_count, offset)
             element = rewrite_programme(element, target.id, slot.start, slot.stop)
             if (slot.start, element) != previous_programme:  # feeds contain exact duplicates
                 batch.append(element)
