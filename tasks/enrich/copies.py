@@ -35,7 +35,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.download import FetchResult, Validators, fetch
-from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
+from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed
 from tasks.ingest.sources.resolve import locate
 
 FOLDER = "enriched"  # folder of the copies in the home
@@ -90,16 +90,15 @@ class CopyWriter:
             One result per feed, in no particular order.
         """
         (self.home / FOLDER).mkdir(exist_ok=True)
-        locations, errors = locate(feeds, self.ingest_settings.private_addresses)
+        located_feeds, errors = locate(feeds, self.ingest_settings.private_addresses)
         results = [result for source, error in errors for result in self._failed_results(source, error)]
         feeds_status: Any = read_status(self.home)["feeds"]
         catalogue_sources = {feed["source"] for feed in feeds_status}
         with ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
             downloads: list[tuple[str, FetchResult]] = []
-            for location in locations:
-                source = source_of(location)
-                address = location.location if isinstance(location, NamedFeed) else location
+            for feed in located_feeds:
+                source = feed.source
                 state = self._read_state(source)
                 is_current = bool(state.copies) and state.key == self._cache_key(source)
                 # A feed that ``publish`` has never read into the catalogue is downloaded in any case.
@@ -108,7 +107,7 @@ class CopyWriter:
                 validators = state.validators if is_current else None
                 try:
                     download = stack.enter_context(
-                        fetch(address, Path(folder), self.ingest_settings, source, validators)
+                        fetch(feed.location, Path(folder), self.ingest_settings, source, validators)
                     )
                     downloads.append((source, download))
                 except FeedError as error:

@@ -34,7 +34,6 @@ from tasks.ingest.sources.feeds import (
     FeedError,
     NamedFeed,
     is_url,
-    source_of,
     unreadable_path_error,
 )
 from tasks.ingest.sources.resolve import locate
@@ -61,17 +60,17 @@ def ingest_feeds(
         FeedError: No feed can be read, or a required feed cannot be read. All readable feeds are stored.
     """
     dated_feeds = [feed for feed in references if isinstance(feed, DatedFeed)]
-    locations, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
+    feeds, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures
     is_any_read = False
-    reader = _FeedReader(catalogue, settings, clock, now, len(locations))
+    reader = _FeedReader(catalogue, settings, clock, now, len(feeds))
     published_at = clock()
     with ExitStack() as stack:
         stack.callback(publish_status, catalogue)
-        for location in locations:
+        for feed in feeds:
             try:
-                for event in reader.read(location):
+                for event in reader.read(feed):
                     yield event
                     is_any_read |= isinstance(event, FeedResult)
                     if isinstance(event, Failure):
@@ -82,7 +81,7 @@ def ingest_feeds(
                         publish_status(catalogue)
                         published_at = clock()
             except FeedError as error:
-                failures.append(Failure(source=source_of(location), error=error))
+                failures.append(Failure(source=feed.source, error=error))
                 yield failures[-1]
             reader.finished_count += 1
             yield reader.progress()
@@ -104,13 +103,13 @@ class _FeedReader:
     def __post_init__(self) -> None:
         self.last_report_at = self.clock()
 
-    def read(self, location: str | NamedFeed) -> Iterator[Progress | FeedResult | Failure]:
+    def read(self, named_feed: NamedFeed) -> Iterator[Progress | FeedResult | Failure]:
         """Fetches a path or URL, and writes the new and changed feeds in it to the catalogue."""
-        catalogue, settings, name = self.catalogue, self.settings, source_of(location)
-        address = location.location if isinstance(location, NamedFeed) else location
-        grabbed_at = location.grabbed_at if isinstance(location, DatedFeed) else None
-        if is_url(address):
-            rename_old_sources(catalogue, address, name)
+        catalogue, settings = self.catalogue, self.settings
+        name, location = named_feed.source, named_feed.location
+        grabbed_at = named_feed.grabbed_at if isinstance(named_feed, DatedFeed) else None
+        if is_url(location):
+            rename_old_sources(catalogue, location, name)
         last_imports = newest_imports(catalogue, name)
         is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last_imports)
         is_comparable = bool(last_imports) and grabbed_at is None and is_same_zone
@@ -118,7 +117,8 @@ class _FeedReader:
         validators = Validators(etag=etag, last_modified=last_modified)
         with ExitStack() as stack:  # removes downloaded files
             try:
-                fetch_result = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
+                download = fetch(location, catalogue.home, settings, name, validators)
+                fetch_result = stack.enter_context(download)
             except PermissionError as error:
                 raise unreadable_path_error(name, error) from error
             if fetch_result.unchanged:
