@@ -20,8 +20,8 @@ from storage.catalogue.feeds import (
     store_validators,
 )
 from storage.catalogue.ledger import FeedWriter, feed_writer
+from tasks.ingest.anomalies import find_import_anomalies
 from tasks.ingest.batches import ProgrammeBatch
-from tasks.ingest.checks import find_import_anomalies
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, FeedResult, format_reasons, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
@@ -158,54 +158,57 @@ class _FeedReader:
             read_at=self.now(),
             grabbed_at=grabbed_at,
             zone=zone,
-        ) as draft:
-            yield from self._write(feed.source, read_batches(stream, self.settings.batch_rows, zone), draft)
-            return self._feed_result(feed.source, draft.finish(), grabbed_at, draft)
+        ) as writer:
+            yield from self._write(read_batches(stream, self.settings.batch_rows, zone), writer)
+            return self._feed_result(feed.source, writer.finish(), grabbed_at, writer)
 
     def _feed_result(
         self,
         source: str,
         counts: Counts,
         grabbed_at: datetime.datetime | None,
-        draft: FeedWriter | None = None,
+        writer: FeedWriter | None = None,
     ) -> FeedResult:
-        """Returns the result of importing a feed. ``draft`` is its writer; None if the feed is unchanged.
+        """Returns the result of importing a feed. ``writer`` is None if the feed is unchanged.
 
         Raises:
             FeedError: The feed is required and has anomalies. It is not stored.
         """
         anomalies: tuple[str, ...] = ()
-        if draft is not None or not grabbed_at:
+        if writer is not None or not grabbed_at:
             today = None if grabbed_at else self.now().date()
-            anomalies = find_import_anomalies(self.catalogue, source, counts, draft, today)
+            anomalies = find_import_anomalies(self.catalogue, source, counts, writer, today)
         if anomalies and self.settings.is_required(source):
             raise FeedError(f"{source}: {'; '.join(anomalies)}")
-        reasons = draft.reasons if draft else {}
+        reasons = writer.reasons if writer else {}
         return FeedResult(
-            source=source, counts=counts, reasons=reasons, unchanged=draft is None, anomalies=anomalies
+            source=source, counts=counts, reasons=reasons, unchanged=writer is None, anomalies=anomalies
         )
 
-    def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedWriter) -> Iterator[Progress]:
+    def _write(self, batches: Iterator[ProgrammeBatch], writer: FeedWriter) -> Iterator[Progress]:
         """Adds the batches of a feed to its writer and yields progress.
 
         Raises:
             FeedError: Nothing in the feed can be read, or too many programmes are rejected.
         """
         for batch in batches:
-            draft.add_programmes(batch.programmes, batch.details, batch.originals)
-            draft.invalid_bytes += batch.invalid_bytes
-            for kind in ("root", "channels", "rejects"):
-                if (rows := getattr(batch, kind)).num_rows:
-                    getattr(draft, f"add_{kind}")(rows)
+            writer.add_programmes(batch.programmes, batch.details, batch.originals)
+            writer.invalid_bytes += batch.invalid_bytes
+            if batch.root.num_rows:
+                writer.add_root(batch.root)
+            if batch.channels.num_rows:
+                writer.add_channels(batch.channels)
+            if batch.rejects.num_rows:
+                writer.add_rejects(batch.rejects)
             self.programme_count += batch.programmes.num_rows
             if (now := self.clock()) - self.last_report_at >= 1.0:
                 self.last_report_at = now
                 yield self.progress(batch.share_read)
-        reasons = format_reasons(draft.reasons)
-        if draft.rejected and not draft.staged_count and not draft.channels:
+        source, reasons = writer.grab.source, format_reasons(writer.reasons)
+        if writer.rejected and not writer.staged_count and not writer.channels:
             raise FeedError(f"{source}: nothing in it can be read ({reasons}); fetch it again, or remove it")
-        rejected_count = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
-        max_share, total = self.settings.max_reject_share, draft.staged_count + rejected_count
+        rejected_count = writer.rejected - sum(writer.reasons.get(reason, 0) for reason in _END_REASONS)
+        max_share, total = self.settings.max_reject_share, writer.staged_count + rejected_count
         if rejected_count > max_share * total:
             raise FeedError(
                 f"{source}: {rejected_count:,} of {total:,} programmes cannot be read ({reasons}), "
