@@ -51,7 +51,10 @@ class KindModel:
         arrays, settings = files
         classifier = KindClassifier.from_arrays(arrays, settings)
         evidence = Evidence(
-            *(arrays[f"title.{name}"] for name in ("shares", "numbered", "animated", "not_film"))
+            shares=arrays["title.shares"],
+            numbered_shares=arrays["title.numbered"],
+            is_animation=arrays["title.animated"],
+            has_non_film_category=arrays["title.not_film"],
         )
         sources = [settings["title_sources"][source] for source in arrays["title.source"]]
         kinds = decide_kinds(evidence, arrays["title.margins"], classifier, sources, precision)

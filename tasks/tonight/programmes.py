@@ -104,8 +104,9 @@ def group_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) ->
     slots: dict[tuple[str, int], list[tuple[dict[str, Any], _ProgrammeRows]]] = {}
     rows = [{**row, **_derive_fields(row)} for row in upcoming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["delay_hours"], row["channel_name"])):
-        names = row["title"], row["show_key"], row["channel_name"]
-        exclusion = find_exclusion(*names, row["categories"] or ())
+        exclusion = find_exclusion(
+            row["title"], row["show_key"], row["channel_name"], row["categories"] or ()
+        )
         if exclusion is not None and exclusion not in include:
             continue
         minute = (row["start"] - datetime.timedelta(hours=row["delay_hours"])).timestamp() // 60
