@@ -72,14 +72,14 @@ def ingest_feeds(
             try:
                 for event in reader.read(feed):
                     yield event
-                    is_any_read |= isinstance(event, FeedResult)
                     if isinstance(event, Failure):
                         failures.append(event)
-                    is_new = isinstance(event, FeedResult) and not event.unchanged
-                    # at most once a second, because publish_status counts all rows
-                    if is_new and clock() - published_at > 1.0:
-                        publish_status(catalogue)
-                        published_at = clock()
+                    elif isinstance(event, FeedResult):
+                        is_any_read = True
+                        # at most once a second, because publish_status counts all rows
+                        if not event.unchanged and clock() - published_at > 1.0:
+                            publish_status(catalogue)
+                            published_at = clock()
             except FeedError as error:
                 failures.append(Failure(source=feed.source, error=error))
                 yield failures[-1]
