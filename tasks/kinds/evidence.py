@@ -90,9 +90,9 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
     Args:
         structure, categories: Results of ``TitleAirings`` (storage/catalogue/structure.py).
     """
-    titles = len(structure)
-    kind_airings, total_airings = np.zeros((titles, len(KINDS))), np.zeros(titles)
-    has_animation = np.zeros(titles, dtype=bool)
+    title_count = len(structure)
+    kind_airings, total_airings = np.zeros((title_count, len(KINDS))), np.zeros(title_count)
+    has_animation = np.zeros(title_count, dtype=bool)
     for title, texts, is_numbered, airings in zip(*(column.to_pylist() for column in categories.columns)):
         total_airings[title] += airings
         has_animation[title] |= is_animation(texts)

@@ -94,9 +94,9 @@ def write_contexts(
     files = {name: escape_glob(guide / f"{name}.parquet") for name in ("programmes", "channels")}
     connection.execute(query, files | {"variants": escape_glob(variants), "cut": next_period_begin})
     connection.execute(_LENGTH_CLASS)
-    (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
+    (end,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for first_title in range(0, titles, CHUNK_TITLES):
+        for first_title in range(0, end, CHUNK_TITLES):
             values = {"first": first_title, "end": first_title + CHUNK_TITLES, "kinds": list(kinds)}
             writer.write_table(connection.sql(_TOKENS_OF_CHUNK, params=values).to_arrow_table().cast(SCHEMA))
 
