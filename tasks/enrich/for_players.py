@@ -15,7 +15,9 @@ from tasks.enrich.players.base import DVB, Programme
 from tasks.enrich.players.dvb import genre_table
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.titles import GuideTitles
-from tasks.kinds.model import KindModel, TitleKinds
+from tasks.kinds.decisions import kinds_of_programme
+from tasks.kinds.kinds import KindPrediction
+from tasks.kinds.model import KindModel
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,13 @@ class PlayerNames:
 
     Attributes:
         players: Players that read the output.
-        kinds: Kinds of programmes (film, series …) by title.
+        kinds: Kinds (film, series …) of each title.
         genres: Predicted DVB genre and its confidence, by index of the title, for titles whose categories
             have no genre.
     """
 
     players: tuple[Player, ...]
-    kinds: TitleKinds
+    kinds: Sequence[Sequence[KindPrediction]]
     genres: Mapping[int, tuple[str, float]]
 
     def excludes_number(self, categories: Sequence[str]) -> bool:
@@ -55,7 +57,7 @@ class PlayerNames:
             name) for each name that a player expects.
         """
         allowed_names = [name for name in names if not (is_numbered and self.excludes_number([name]))]
-        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed_names), is_numbered)
+        kinds = kinds_of_programme(self.kinds[title], (*categories, *allowed_names), is_numbered)
         genre, confidence = self.genres.get(title, ("", 1.0))
         programme = Programme(
             categories=(*categories, *allowed_names),

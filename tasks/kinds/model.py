@@ -2,9 +2,9 @@
 
 Usage::
 
-    kinds = KindModel.open(model_folder).predict(programmes, variants, titles, show_keys, work)
+    title_kinds = KindModel.open(model_folder).predict(programmes, variants, titles, show_keys, work)
     for title, categories, numbered in programmes:
-        predictions = kinds.kinds_of_programme(title, categories, numbered)
+        predictions = kinds_of_programme(title_kinds[title], categories, numbered)  # decisions.py
 
 Kinds that the guide states take precedence over kinds that the guides of the home state for the same show.
 Both take precedence over predictions. This module does not import torch.
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from storage.formats.programme_kinds import read_kind_arrays
 from tasks.kinds.classifier import KindClassifier
-from tasks.kinds.decisions import TitleKinds, decide_kinds, is_compatible
+from tasks.kinds.decisions import decide_kinds, is_compatible
 from tasks.kinds.evidence import Evidence, read_evidence
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
 from tasks.kinds.precision import PRECISION
@@ -68,7 +68,7 @@ class KindModel:
         titles: Sequence[str],
         show_keys: Sequence[str],
         work: Path,
-    ) -> TitleKinds:
+    ) -> list[tuple[KindPrediction, ...]]:
         """Returns the kinds of the titles of a guide.
 
         Args:
@@ -100,4 +100,4 @@ class KindModel:
                 if prediction.kind not in stated and is_compatible(prediction.kind, stated, is_numbered):
                     by_kind[prediction.kind] = prediction
             kinds[title] = tuple(by_kind[kind] for kind in combine(by_kind, is_numbered))
-        return TitleKinds(kinds)
+        return kinds

@@ -21,13 +21,13 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
         kinds: Selected kinds.
         model: Model folder.
     """
-    from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, and is needed only with --kind
+    from tasks.kinds.decisions import kinds_of_programme  # takes 0.05 s, and is needed only with --kind
 
     predicted_kinds = _read_kinds(model, {show.show_key for show in shows})
 
     def is_selected(show: Show, programme: Programme) -> bool:
-        title_kinds = TitleKinds([predicted_kinds.get(show.show_key, ())])
-        predictions = title_kinds.kinds_of_programme(0, programme.categories, bool(programme.episode))
+        title_kinds, is_numbered = predicted_kinds.get(show.show_key, ()), bool(programme.episode)
+        predictions = kinds_of_programme(title_kinds, programme.categories, is_numbered)
         return any(prediction.kind in kinds for prediction in predictions)
 
     return filter_programmes(shows, is_selected)

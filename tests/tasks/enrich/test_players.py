@@ -17,7 +17,6 @@ from tasks.enrich.players.dvb import GENRES_TABLE
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions, make_players
-from tasks.kinds.decisions import TitleKinds
 from tasks.kinds.kinds import KindPrediction
 from tests.tasks.enrich.guides import BAKING, MARKED, NEW, programme
 from tests.tasks.enrich.test_bytes import DTD, FILES, LONG, guide
@@ -146,7 +145,7 @@ def test_a_movie_never_has_an_episode_number(fill: Callable) -> None:
 
 
 def test_predicted_kinds_and_genres_have_a_confidence() -> None:
-    film = TitleKinds([(KindPrediction("film", 0.98, "predicted"),)])
+    film = [(KindPrediction("film", 0.98, "predicted"),)]
     for_jellyfin = PlayerNames(make_players(["jellyfin"]), film, {})
     assert for_jellyfin.select_names(0, (), ["Drama"], is_numbered=False) == (
         ["Drama", "Movie"],
@@ -156,7 +155,7 @@ def test_predicted_kinds_and_genres_have_a_confidence() -> None:
     assert for_jellyfin.select_names(0, ("Drama",), [], is_numbered=True) == ([], 1.0, [])
     assert for_jellyfin.select_names(0, (), ["Movie"], is_numbered=True) == ([], 1.0, [])
     assert for_jellyfin.select_names(0, ("Football",), [], is_numbered=False) == ([], 1.0, [])
-    for_kodi = PlayerNames(make_players(["kodi"]), TitleKinds([()]), {0: ("Sports", 0.91)})
+    for_kodi = PlayerNames(make_players(["kodi"]), [()], {0: ("Sports", 0.91)})
     assert for_kodi.select_names(0, ("Regular",), [], is_numbered=False) == (
         ["Sports"],
         0.91,
