@@ -26,7 +26,7 @@ from benchmarks.stages import train_and_augment
 from storage.artifacts import Model
 from storage.episodes.numbers import fold_sub_title
 from storage.home.workspace import Workspace
-from tasks.enrich.enrich import Enrichment, plan, read_guide
+from tasks.enrich.enrich import GuideEnricher, open_enricher, read_guide
 from tasks.enrich.episodes import ONSCREEN, find_numbers
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.settings import EnrichOptions
@@ -58,10 +58,10 @@ def learn(fold: Fold) -> Path:
     return Workspace(fold.home).folder(model)
 
 
-def planned(file: Path, model: Path, work: Path, options: EnrichOptions) -> Enrichment:
+def planned(file: Path, model: Path, work: Path, options: EnrichOptions) -> GuideEnricher:
     """Returns the additions that ``guidespace enrich`` would make to a guide."""
     with open_source(str(file), work, IngestSettings()) as source:
-        return plan(source, *read_guide(source, work, options), CategoryModel(model), options)
+        return open_enricher(source, *read_guide(source, work, options), CategoryModel(model), options)
 
 
 def hide_numbers(guide: bytes) -> tuple[bytes, dict[int, dict[str, str]]]:
@@ -137,13 +137,13 @@ def fill(file: str, model: str) -> tuple[float, ...]:
         with open_source(file, work, IngestSettings()) as source:
             read = read_guide(source, work, options)
             reading = time.perf_counter() - started
-            enrichment = plan(source, *read, CategoryModel(Path(model)), options)
+            enricher = open_enricher(source, *read, CategoryModel(Path(model)), options)
             write_started, cpu_started = time.perf_counter(), time.process_time()
-            for _ in enrichment.pieces():
+            for _ in enricher.pieces():
                 pass
             writing = time.perf_counter() - write_started, time.process_time() - cpu_started
     return (
-        float(enrichment.report.programmes),
+        float(enricher.report.programmes),
         reading,
         *writing,
         time.perf_counter() - started,

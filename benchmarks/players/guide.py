@@ -23,7 +23,7 @@ from storage.home.merged_guide import merged_file
 from tasks.enrich.output import write_output
 from tasks.enrich.source import open_source
 from tasks.ingest.settings import IngestSettings
-from tasks.merge.merge import merge
+from tasks.merge.merge import open_merger
 from tasks.merge.settings import MergeSettings
 from tests.flows.serve_process import serving
 
@@ -98,9 +98,9 @@ def merge_large(files: list[str], out: str) -> tuple[float, float, int]:
         for file in files:
             with open_source(file, work, IngestSettings()) as source:
                 sources.append(source)
-        plan = merge(sources, MergeSettings(), work, NOW, work / "channels.csv")
-        write_output(out, plan.pieces())
-    return time.perf_counter() - started, peak() * 2**20 / 1e6, sum(plan.report.programmes.values())
+        merger = open_merger(sources, MergeSettings(), work, NOW, work / "channels.csv")
+        write_output(out, merger.pieces())
+    return time.perf_counter() - started, peak() * 2**20 / 1e6, sum(merger.report.programmes.values())
 
 
 def large(name: str, size: float) -> list[Claim]:

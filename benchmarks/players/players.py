@@ -21,7 +21,7 @@ from benchmarks.claims import ROOT, SAMPLE, Claim, guides, run
 from benchmarks.ingest.enrich import learn, planned
 from benchmarks.quality.folds import make_folds
 from storage.episodes.numbers import read_numbers
-from tasks.enrich.enrich import Enrichment
+from tasks.enrich.enrich import GuideEnricher
 from tasks.enrich.output import genres_file, write_guide
 from tasks.enrich.settings import EnrichOptions, make_players
 from tasks.kinds.kinds import combine
@@ -44,9 +44,9 @@ def measure_guide(file: Path, name: str, with_kodi: bool) -> list[Claim]:
         model, claims = learn(fold), []
         for player in ("kodi", "tvheadend", "jellyfin"):
             options = EnrichOptions(players=make_players([player]))
-            enrichment = planned(work / "in.xml", model, work, options)
-            write_guide(str(work / f"{player}.xml"), enrichment)
-            claims += {"kodi": kodi, "tvheadend": tvheadend, "jellyfin": jellyfin}[player](work, enrichment)
+            enricher = planned(work / "in.xml", model, work, options)
+            write_guide(str(work / f"{player}.xml"), enricher)
+            claims += {"kodi": kodi, "tvheadend": tvheadend, "jellyfin": jellyfin}[player](work, enricher)
         if with_kodi:
             claims += real_kodi(work)
     return [
@@ -66,7 +66,7 @@ def programmes(file: Path) -> list[tuple[list[str], bool]]:
     return rows
 
 
-def kodi(work: Path, enrichment: Enrichment) -> list[Claim]:
+def kodi(work: Path, enricher: GuideEnricher) -> list[Claim]:
     """Returns the shares of programmes with a colour in Kodi, by the rule of its add-on."""
     table = {genre.text.lower() for genre in etree.parse(genres_file(str(work / "kodi.xml"))).iter("genre")}
 
@@ -97,7 +97,7 @@ def real_kodi(work: Path) -> list[Claim]:
     return claims
 
 
-def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
+def tvheadend(work: Path, enricher: GuideEnricher) -> list[Claim]:
     """Returns the shares of programmes with a genre, and of added names that Tvheadend recognises."""
     with NAMES_OF_TVHEADEND.open(encoding="utf-8", newline="") as file:
         names = {row["name"] or row["group"] for row in csv.DictReader(file, delimiter=";")}
@@ -109,7 +109,7 @@ def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
             any("".join(name.split()).casefold() in folded_names for name in row) for row, _ in rows
         ) / len(rows)
 
-    name_counts = enrichment.report.written["tvheadend"]
+    name_counts = enricher.report.written["tvheadend"]
     return [
         Claim("programmes with a genre in Tvheadend, before", share("in.xml"), better=None),
         Claim("programmes with a genre in Tvheadend, after", share("tvheadend.xml"), better=None),
@@ -121,7 +121,7 @@ def tvheadend(work: Path, enrichment: Enrichment) -> list[Claim]:
     ]
 
 
-def jellyfin(work: Path, enrichment: Enrichment) -> list[Claim]:
+def jellyfin(work: Path, enricher: GuideEnricher) -> list[Claim]:
     """Returns the share of films in the row "Movies", and of films to which we added an episode number."""
     before, after = programmes(work / "in.xml"), programmes(work / "jellyfin.xml")
     is_film = ["film" in combine(kinds_of_categories(row), numbered) for row, numbered in before]

@@ -66,7 +66,9 @@ def guide(
         if copy.error:
             print(copy.error, file=sys.stderr)
     now = datetime.datetime.now(datetime.UTC)
-    merged_guide = merge_copies(workspace.home, copies, settings.ingest, merge_settings, now, out, options)
+    merged_guide = merge_copies(
+        workspace.home, copies, settings.ingest, merge_settings, now, out=out, options=options
+    )
     stream, name = (sys.stderr, "standard output") if out == "-" else (sys.stdout, merged_guide.file)
     for line in merged_guide.report.lines(name):
         print(line, file=stream)

@@ -118,7 +118,7 @@ def enrich_guide(
     from storage.home.guides import current_guide
     from storage.home.workspace import Workspace
     from storage.home.zones import home_zone
-    from tasks.enrich.enrich import plan, read_guide
+    from tasks.enrich.enrich import open_enricher, read_guide
     from tasks.enrich.model import CategoryModel
     from tasks.enrich.output import check_output, write_guide
     from tasks.enrich.source import open_source
@@ -135,14 +135,13 @@ def enrich_guide(
         with open_source(guide, work_folder, limits, home_zone(home).key) as source:
             content = read_guide(source, work_folder, options)
             category_model = CategoryModel(model_folder, read_corrections(workspace.home))
-            enrichment = plan(source, *content, category_model, options, episodes)
+            enricher = open_enricher(source, *content, category_model, options, episodes)
             if out:
-                write_guide(out, enrichment)
+                write_guide(out, enricher)
             else:
-                for _ in enrichment.additions():  # counts the additions for the report
+                for _ in enricher.additions():  # counts the additions for the report
                     pass
-            enrichment.report.damage = source.damage
-            return enrichment.report
+            return enricher.report
 
 
 def correct(

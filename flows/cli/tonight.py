@@ -56,7 +56,7 @@ def list_tonight(
         advice = 'run `guidespace like "TITLE"` for some titles first, or `guidespace like --from FILE`'
         raise TonightError(f"{viewer!r} has no likes; {advice}")
     champion = find_champion(folder, model)
-    evening = open_evening(folder, begin, end, opinions, seen, settings, champion)
+    evening = open_evening(folder, begin, end, opinions, seen, settings, champion=champion)
     return evening.explain(next(evening.evening.recommend([viewer_hash]))), evening.hidden
 
 

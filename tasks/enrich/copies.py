@@ -26,7 +26,7 @@ from storage.home.corrections import CORRECTIONS, read_corrections
 from storage.home.zones import home_zone
 from storage.json_file import write_json
 from storage.stages import fingerprint
-from tasks.enrich.enrich import plan, read_guide
+from tasks.enrich.enrich import open_enricher, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.model import CategoryModel
 from tasks.enrich.output import write_guide
@@ -35,7 +35,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.download import FetchResult, Validators, fetch
-from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed, source_of
+from tasks.ingest.sources.feeds import Feed, FeedError, NamedFeed
 from tasks.ingest.sources.resolve import locate
 
 FOLDER = "enriched"  # folder of the copies in the home
@@ -90,16 +90,15 @@ class CopyWriter:
             One result per feed, in no particular order.
         """
         (self.home / FOLDER).mkdir(exist_ok=True)
-        locations, errors = locate(feeds, self.ingest_settings.private_addresses)
+        located_feeds, errors = locate(feeds, self.ingest_settings.private_addresses)
         results = [result for source, error in errors for result in self._failed_results(source, error)]
         feeds_status: Any = read_status(self.home)["feeds"]
         catalogue_sources = {feed["source"] for feed in feeds_status}
         with ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self.home, prefix="refresh-"))
             downloads: list[tuple[str, FetchResult]] = []
-            for location in locations:
-                source = source_of(location)
-                address = location.location if isinstance(location, NamedFeed) else location
+            for feed in located_feeds:
+                source = feed.source
                 state = self._read_state(source)
                 is_current = bool(state.copies) and state.key == self._cache_key(source)
                 # A feed that ``publish`` has never read into the catalogue is downloaded in any case.
@@ -108,7 +107,7 @@ class CopyWriter:
                 validators = state.validators if is_current else None
                 try:
                     download = stack.enter_context(
-                        fetch(address, Path(folder), self.ingest_settings, source, validators)
+                        fetch(feed.location, Path(folder), self.ingest_settings, source, validators)
                     )
                     downloads.append((source, download))
                 except FeedError as error:
@@ -160,15 +159,19 @@ class CopyWriter:
         path = folder / file_name(feed.source)
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".work-") as work:
-                zones = self.ingest_settings.zone(feed.source), home_zone(self.home).key
-                source = Source(feed, self.ingest_settings.size_cap_bytes, *zones)
+                source = Source(
+                    feed=feed,
+                    size_cap_bytes=self.ingest_settings.size_cap_bytes,
+                    zone=self.ingest_settings.zone(feed.source),
+                    home_zone=home_zone(self.home).key,
+                )
                 survey, guide = read_guide(source, Path(work), self.options)
-                enrichment = plan(source, survey, guide, self._category_model, self.options, home_guide)
-                write_guide(str(path), enrichment)
+                model, options = self._category_model, self.options
+                enricher = open_enricher(source, survey, guide, model, options, home_guide)
+                write_guide(str(path), enricher)
         except (FeedError, EnrichError) as error:
             return EnrichedCopy(feed.source, error=str(error))
-        enrichment.report.damage = source.damage
-        report = tuple(report_lines(enrichment.report, self.options, str(path)))
+        report = tuple(report_lines(enricher.report, self.options, str(path)))
         return EnrichedCopy(feed.source, str(path), report, digest=feed.content_digest)
 
     @cached_property

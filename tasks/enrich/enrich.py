@@ -9,8 +9,8 @@ could not predict their names.
 """
 
 import html
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.source import Source
 from tasks.enrich.survey import Survey, read_survey
 from tasks.enrich.titles import GuideTitles, gather_titles, read_rows
-from tasks.enrich.vocabulary import Vocabulary, read_vocabulary
+from tasks.enrich.vocabulary import Vocabulary, distinct_names, read_vocabulary
 from tasks.pool import open_pool
 
 MAX_EXAMPLES = 20  # maximum number of predictions that the report shows
@@ -69,7 +69,9 @@ class Report:
     predictions_by_level: list[NamePredictions] = field(default_factory=list)  # levels of the vocabulary
     without_number: int = 0  # programmes with a sub-title and without an episode number
     numbers_added: int = 0  # programmes among ``without_number`` that got a number
-    written: Mapping[str, Counter[str]] = field(default_factory=dict)  # programmes by player and added name
+    # programmes that got a name for a player, by player and name
+    written: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    categories: set[str] = field(default_factory=set)  # of the enriched guide; empty without players
     predicted_title_count: int = 0  # number of titles for which the model predicted categories
     examples: list[Example] = field(default_factory=list)  # sample of predictions
     damage: str = ""  # why the guide ends early; "" if it is not damaged
@@ -95,9 +97,9 @@ def _read_guide(source: Source, folder: Path, options: EnrichOptions) -> tuple[S
     return read_survey(source, folder, options), gather_titles(folder)
 
 
-@dataclass(frozen=True)
-class Enrichment:
-    """Guide and the elements to add to it."""
+@dataclass(kw_only=True)
+class GuideEnricher:
+    """Adds elements to a guide. Counts them in ``report`` while ``pieces`` yields the enriched guide."""
 
     source: Source  # bytes of the guide
     survey: Survey
@@ -107,10 +109,10 @@ class Enrichment:
     title_categories: dict[int, TitleCategories]  # categories to add, by index of the title in ``guide``
     numbers: dict[Episode, Numbers]  # episode numbers to add
     players: PlayerNames | None  # names for players; None if the options select no player
-    report: Report
+    report: Report  # complete after the last item of ``pieces`` or ``additions``
 
     def additions(self) -> Iterator[tuple[int, bytes]]:
-        """Yields (offset in the guide, bytes to insert there) by ascending offset; updates the report."""
+        """Yields (offset in the guide, bytes to insert there) by ascending offset."""
         report = self.report
         columns = ["title", "categories", "place", "indent", "sub_title", "number_place", "number_indent"]
         for row in read_rows(self.guide.folder / "programmes.parquet", [*columns, *NUMBERS]):
@@ -126,10 +128,13 @@ class Enrichment:
                 new_numbers = () if self.players.excludes_number(categories or ()) else new_numbers
                 is_numbered = bool(new_numbers) or has_number(*numbers)
                 if place >= 0 and (categories or not self.guide.is_placeholder[title_id]):
-                    names, name_confidence = self.players.select_names(
+                    names, name_confidence, player_names = self.players.select_names(
                         title_id, categories or (), names, is_numbered
                     )
                     confidence = min(confidence, name_confidence)
+                    report.categories.update(categories or (), names)
+                    for player, name in player_names:
+                        report.written[player][name] += 1
             report.programmes += 1
             report.with_categories += bool(categories)
             if categories:
@@ -187,14 +192,14 @@ class Enrichment:
         yield from self.source.encode(pieces)
 
 
-def plan(
+def open_enricher(
     source: Source,
     survey: Survey,
     guide: GuideTitles,
     model: CategoryModel,
     options: EnrichOptions,
     home_guide: Path | None = None,
-) -> Enrichment:
+) -> GuideEnricher:
     """Decides which elements are added to a guide.
 
     Args:
@@ -205,7 +210,8 @@ def plan(
         home_guide: Folder of the home's newest Guide, from which episode numbers are copied as well.
     """
     vocabulary = read_vocabulary(options.vocabulary, model.spellings)
-    report, categories = Report(unreadable=survey.unreadable), _look_up_categories(guide, model, vocabulary)
+    report = Report(unreadable=survey.unreadable, damage=survey.damage)
+    categories = _look_up_categories(guide, model, vocabulary)
     titles_with_gap = np.flatnonzero(guide.has_gap & ~guide.is_placeholder).tolist()
     title_ids = np.array([title for title in titles_with_gap if title not in categories], dtype=np.int64)
     report.predicted_title_count = len(title_ids)
@@ -213,7 +219,7 @@ def plan(
     neighbours = model.neighbours(queries)
     titles = [guide.titles[title] for title in title_ids]
     for position, labels in model.corrected_editions(titles, queries.vectors, neighbours).items():
-        names = _names_of_labels(vocabulary, labels)
+        names = distinct_names(map(vocabulary.of_label, labels))
         categories[int(title_ids[position])] = TitleCategories(names, FROM_EDITION)
     languages = np.array([guide.languages[title] for title in title_ids], dtype=str)
     predictions: NamePredictions | None = None  # predictions at the level above, then at the current level
@@ -234,13 +240,18 @@ def plan(
     predicted_titles = sorted(title for title, added in categories.items() if added.source == FROM_PREDICTION)
     examples = predicted_titles[:: max(1, len(predicted_titles) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     report.examples += [Example(guide.titles[title], categories[title]) for title in examples]
-    numbers = find_numbers(guide, home_guide) if options.adds_numbers else {}
-    players = None
-    if options.players:
-        names_by_title = {title: added.names for title, added in categories.items()}
-        players = prepare_names(guide, model, options, names_by_title)
-        report.written = players.written
-    return Enrichment(source, survey, guide, vocabulary, options, categories, numbers, players, report)
+    names_by_title = {title: added.names for title, added in categories.items()}
+    return GuideEnricher(
+        source=source,
+        survey=survey,
+        guide=guide,
+        vocabulary=vocabulary,
+        options=options,
+        title_categories=categories,
+        numbers=find_numbers(guide, home_guide) if options.adds_numbers else {},
+        players=prepare_names(guide, model, options, names_by_title) if options.players else None,
+        report=report,
+    )
 
 
 def _look_up_categories(
@@ -256,19 +267,12 @@ def _look_up_categories(
             continue
         row, correction = model.row_of.get(show), model.corrections.get(show)
         if correction:  # nothing is added if the vocabulary has no name for these categories
-            names = _names_of_labels(vocabulary, correction.categories)
+            names = distinct_names(map(vocabulary.of_label, correction.categories))
             title_categories[title] = TitleCategories(names, FROM_CORRECTION)
             continue
         names, source = vocabulary.of_categories(guide.category_lists.get(title, ())), FROM_GUIDE
         if not names and row is not None:
-            names, source = _names_of_labels(vocabulary, model.labels[row]), FROM_MODEL
+            names, source = distinct_names(map(vocabulary.of_label, model.labels[row])), FROM_MODEL
         if names:
             title_categories[title] = TitleCategories(names, source)
     return title_categories
-
-
-def _names_of_labels(vocabulary: Vocabulary, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the distinct names that a vocabulary has for labels of the model, broadest level first."""
-    names = [vocabulary.of_label(label) for label in labels]
-    names_by_level = (levels[level] for level in range(vocabulary.levels) for levels in names)
-    return tuple(dict.fromkeys(filter(None, names_by_level)))

@@ -4,9 +4,8 @@ This module collects the kind, genre and categories of each programme. From thes
 select the names to add.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,27 +15,25 @@ from tasks.enrich.players.base import DVB, Programme
 from tasks.enrich.players.dvb import genre_table
 from tasks.enrich.settings import EnrichOptions
 from tasks.enrich.titles import GuideTitles
-from tasks.kinds.model import KindModel, TitleKinds
+from tasks.kinds.decisions import kinds_of_programme
+from tasks.kinds.kinds import KindPrediction
+from tasks.kinds.model import KindModel
 
 
 @dataclass(frozen=True)
 class PlayerNames:
-    """Selects the names to add to the programmes of a guide for TV players, and counts these names.
+    """Selects the names to add to the programmes of a guide for TV players.
 
     Attributes:
         players: Players that read the output.
-        kinds: Kinds of programmes (film, series …) by title.
+        kinds: Kinds (film, series …) of each title.
         genres: Predicted DVB genre and its confidence, by index of the title, for titles whose categories
             have no genre.
-        written: Number of programmes to which each name was added, by player and name.
-        categories: All categories of the enriched guide, for Kodi's table of genres.
     """
 
     players: tuple[Player, ...]
-    kinds: TitleKinds
+    kinds: Sequence[Sequence[KindPrediction]]
     genres: Mapping[int, tuple[str, float]]
-    written: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    categories: set[str] = field(default_factory=set)
 
     def excludes_number(self, categories: Sequence[str]) -> bool:
         """Returns whether a programme with these categories must not get an episode number."""
@@ -44,8 +41,8 @@ class PlayerNames:
 
     def select_names(
         self, title: int, categories: Sequence[str], names: Sequence[str], is_numbered: bool
-    ) -> tuple[list[str], float]:
-        """Returns all names to add to a programme: ``names``, and the names that players expect.
+    ) -> tuple[list[str], float, list[tuple[str, str]]]:
+        """Selects all names to add to a programme: ``names``, and the names that players expect.
 
         Args:
             title: Index of the title.
@@ -55,11 +52,12 @@ class PlayerNames:
             is_numbered: Whether the programme has an episode number, or gets one.
 
         Returns:
-            Names to add, and a lower bound of the confidence of the names for players: the lowest confidence
-            of the kinds and the genre of the programme (1 if players get no name).
+            Names to add; a lower bound of the confidence of the names for players, which is the lowest
+            confidence of the kinds and the genre of the programme (1 if players get no name); and (player,
+            name) for each name that a player expects.
         """
         allowed_names = [name for name in names if not (is_numbered and self.excludes_number([name]))]
-        kinds = self.kinds.kinds_of_programme(title, (*categories, *allowed_names), is_numbered)
+        kinds = kinds_of_programme(self.kinds[title], (*categories, *allowed_names), is_numbered)
         genre, confidence = self.genres.get(title, ("", 1.0))
         programme = Programme(
             categories=(*categories, *allowed_names),
@@ -67,14 +65,10 @@ class PlayerNames:
             numbered=is_numbered,
             genre=genre,
         )
-        added_names = [(player.name, name) for player in self.players for name in player.names(programme)]
-        for player_name, name in added_names:
-            self.written[player_name][name] += 1
-        names = list(dict.fromkeys((*allowed_names, *(name for _, name in added_names))))
-        self.categories.update(categories, names)
-        return names, min(
-            confidence, *(prediction.probability for prediction in kinds), 1.0
-        ) if added_names else 1.0
+        player_names = [(player.name, name) for player in self.players for name in player.names(programme)]
+        names = list(dict.fromkeys((*allowed_names, *(name for _, name in player_names))))
+        probabilities = [prediction.probability for prediction in kinds]
+        return names, min(confidence, *probabilities, 1.0) if player_names else 1.0, player_names
 
 
 def prepare_names(
@@ -91,9 +85,12 @@ def prepare_names(
         options: Options with the players and the minimum precision.
         names_by_title: Names to add to programmes without categories, by index of the title.
     """
-    files = guide.folder / "programmes.parquet", guide.folder / "variants.parquet"
     kinds = KindModel.open(model.folder, options.kind_precision.by_kind()).predict(
-        *files, guide.titles, guide.show_keys, guide.folder
+        programmes=guide.folder / "programmes.parquet",
+        variants=guide.folder / "variants.parquet",
+        titles=guide.titles,
+        show_keys=guide.show_keys,
+        work=guide.folder,
     )
     genres = _predict_genres(guide, model, options, names_by_title) if options.needs(DVB) else {}
     return PlayerNames(options.players, kinds, genres)

@@ -132,10 +132,10 @@ class CategoryModel:
         """Linear part of the predictor; None for models of older versions."""
         return LinearPart.open(self.folder) if self.votes.support is not None else None
 
-    def embed(self, guide: GuideTitles, titles: np.ndarray) -> EmbeddedTitles:
+    def embed(self, guide: GuideTitles, title_ids: np.ndarray) -> EmbeddedTitles:
         """Embeds titles of a guide by index. New titles are embedded from text, airings and descriptions."""
-        rows = np.array([self.row_of.get(guide.show_keys[title], -1) for title in titles], dtype=np.int64)
-        new_titles = titles[rows < 0]
+        rows = np.array([self.row_of.get(guide.show_keys[title], -1) for title in title_ids], dtype=np.int64)
+        new_titles = title_ids[rows < 0]
         contexts, texts = guide.contexts(new_titles), guide.descriptions(new_titles, self.max_descriptions)
         raw_titles = [guide.raw_titles[title] for title in new_titles]
         display_titles = [guide.titles[title] for title in new_titles]

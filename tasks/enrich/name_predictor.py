@@ -105,8 +105,8 @@ class CandidateNames:
 
     def predict(self, neighbours: VotingNeighbours) -> tuple[np.ndarray, np.ndarray]:
         """Returns the index of the predicted name of each title (-1 without votes), and the name's score."""
-        inputs = neighbours.ids, neighbours.cosines, self.labels, len(self.names)
-        return predict_top(*inputs, self.support(neighbours))
+        support = self.support(neighbours)
+        return predict_top(neighbours.ids, neighbours.cosines, self.labels, len(self.names), support)
 
     def names_at(self, indices: np.ndarray) -> list[str]:
         """Returns the names with the given indices; "" for index -1."""

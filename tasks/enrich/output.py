@@ -5,13 +5,13 @@ import gzip
 import lzma
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
 from storage.atomic import replaced_file
-from tasks.enrich.enrich import Enrichment
+from tasks.enrich.enrich import GuideEnricher
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.players.base import GENRES
 from tasks.enrich.players.kodi import genres_xml
@@ -39,24 +39,24 @@ def write_output(out: str, pieces: Iterable[bytes]) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    with _open_replacement(Path(out).expanduser()) as file:
-        make_compressor = COMPRESSORS.get(Path(out).suffix.lower())
-        if make_compressor is None:
-            file.writelines(pieces)
-        else:
-            with make_compressor(file) as compressed:
+    path = Path(out).expanduser()
+    try:
+        with replaced_file(path, keep_equal=True) as new_file, open(new_file, "wb") as file:
+            with COMPRESSORS.get(path.suffix.lower(), nullcontext)(file) as compressed:
                 compressed.writelines(pieces)
+    except PermissionError as error:
+        raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error
 
 
-def write_guide(out: str, enrichment: Enrichment) -> None:
+def write_guide(out: str, enricher: GuideEnricher) -> None:
     """Writes an enriched guide, and if Kodi is among the players, a table of genres in the same folder.
 
     Raises:
         EnrichError: The folder of the guide is missing or not writable.
     """
-    write_output(out, enrichment.pieces())
-    if enrichment.players and enrichment.options.needs(GENRES):
-        write_output(str(genres_file(out)), [genres_xml(enrichment.players.categories)])
+    write_output(out, enricher.pieces())
+    if enricher.options.needs(GENRES):
+        write_output(str(genres_file(out)), [genres_xml(enricher.report.categories)])
 
 
 def genres_file(out: str) -> Path:
@@ -83,17 +83,3 @@ def check_output(out: str, options: EnrichOptions | None = None) -> None:
         raise EnrichError(
             f"the folder {path.absolute().parent} does not exist: create it, or name another file"
         )
-
-
-@contextmanager
-def _open_replacement(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a temporary file that replaces ``path`` when it is closed.
-
-    Raises:
-        EnrichError: The permission to write ``path`` is missing.
-    """
-    try:
-        with replaced_file(path, keep_equal=True) as new_file, open(new_file, "wb") as file:
-            yield file
-    except PermissionError as error:
-        raise EnrichError(f"{path} cannot be written ({error.strerror}); name another file") from error

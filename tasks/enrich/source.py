@@ -14,7 +14,7 @@ from tasks.ingest import json_lines
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
 from tasks.ingest.sources.download import fetch
-from tasks.ingest.sources.feeds import Feed, NamedFeed, source_of
+from tasks.ingest.sources.feeds import Feed, NamedFeed
 from tasks.ingest.sources.resolve import resolve
 from tasks.ingest.xmltv.prolog import UTF_16_CODECS
 
@@ -90,16 +90,15 @@ def open_source(
     if reference == STANDARD_STREAM:
         with tempfile.NamedTemporaryFile(dir=work, prefix="stdin-", delete=False) as spool_file:
             shutil.copyfileobj(sys.stdin.buffer, spool_file)
-        locations: list[str | NamedFeed] = [NamedFeed(location=spool_file.name, source="standard input")]
+        named_feeds = [NamedFeed(location=spool_file.name, source="standard input")]
     else:
-        locations = resolve([reference], settings.private_addresses)
-    if len(locations) > 1:
+        named_feeds = resolve([reference], settings.private_addresses)
+    if len(named_feeds) > 1:
         raise EnrichError(
-            f"{reference} stands for {len(locations)} guides; run the command for one guide at a time"
+            f"{reference} stands for {len(named_feeds)} guides; run the command for one guide at a time"
         )
-    (location,) = locations
-    address = location.location if isinstance(location, NamedFeed) else location
-    with fetch(address, work, settings, source_of(location)) as download:
+    (named_feed,) = named_feeds
+    with fetch(named_feed.location, work, settings, named_feed.source) as download:
         if len(download.feeds) > 1:
             names = ", ".join(feed.member for feed in download.feeds[:3])
             raise EnrichError(

@@ -58,11 +58,12 @@ _DESCRIPTION_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """Numbers of readable and unreadable programmes of a guide, and the encoding of the guide."""
+    """Numbers of readable and unreadable programmes of a guide, its encoding, and its damage."""
 
     programmes: int  # programmes with title, channel and start
     unreadable: int  # programmes that cannot be read and are copied unchanged
     encoding: str  # encoding of the text that is inserted
+    damage: str  # why the guide ends early; "" if it is not damaged
 
 
 def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
@@ -98,7 +99,9 @@ def read_survey(source: Source, folder: Path, options: EnrichOptions) -> Survey:
     sources = pa.array([source.feed.source] * len(channel_names), pa.string())
     columns = {"source": sources, "channel": channel_names["channel"], "name": channel_names["name"]}
     pq.write_table(pa.table(columns), folder / "channels.parquet")
-    return Survey(programmes=read_count, unreadable=unreadable, encoding=encoding.insertion_codec)
+    return Survey(
+        programmes=read_count, unreadable=unreadable, encoding=encoding.insertion_codec, damage=source.damage
+    )
 
 
 def _make_tables(

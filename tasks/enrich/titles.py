@@ -45,7 +45,7 @@ class GuideTitles:
             return []
         variants, file = self.folder / "variants.parquet", self.folder / "contexts.parquet"
         with temporary_database(self.folder, MEMORY_BYTES) as connection:
-            write_contexts(connection, self.folder, variants, [], None, CONTEXT_KINDS, file)
+            write_contexts(connection, guide=self.folder, variants=variants, kinds=CONTEXT_KINDS, path=file)
         table = pq.read_table(file, columns=["title_id", "token"])
         positions = self._positions(title_ids)[table["title_id"].to_numpy()]
         rows = np.flatnonzero(positions >= 0)

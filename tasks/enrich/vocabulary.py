@@ -9,7 +9,7 @@ descriptors of ETSI EN 300 468 (table 29) in the spelling of Tvheadend and Kodi.
 import csv
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,22 +46,20 @@ class GuideVocabulary:
 class Table:
     """Vocabulary that maps the categories of guides to the names in a table."""
 
-    rows: Mapping[str, Names]  # names of a category, one per level, by case-folded category
+    names_by_category: Mapping[str, Names]  # one name per level, by case-folded category
 
     @property
     def levels(self) -> int:
         """Number of levels: the number of columns of names."""
-        return len(next(iter(self.rows.values())))
+        return len(next(iter(self.names_by_category.values())))
 
     def of_label(self, label: str) -> Names:
         """Returns the name of a label at each level of the vocabulary; "" at a level where it has no name."""
-        return self.rows.get(label, ("",) * self.levels)
+        return self.names_by_category.get(label, ("",) * self.levels)
 
     def of_categories(self, categories: Sequence[str]) -> Names:
         """Returns the distinct names for a programme with these categories, broadest level first."""
-        matches = [names for category in categories for names in self.find_rows(category)]
-        names_by_level = (names[level] for level in range(self.levels) for names in matches)
-        return tuple(dict.fromkeys(filter(None, names_by_level)))
+        return distinct_names(names for category in categories for names in self.find_names(category))
 
     def is_below(self, name_above: str, name: str) -> bool:
         """Returns whether a row of the table has ``name`` one level below ``name_above``."""
@@ -70,23 +68,28 @@ class Table:
     @functools.cached_property
     def _level_pairs(self) -> set[tuple[str, str]]:
         """Pairs (name, name one level below) of all rows."""
-        return {pair for names in self.rows.values() for pair in itertools.pairwise(names)}
+        return {pair for names in self.names_by_category.values() for pair in itertools.pairwise(names)}
 
     @functools.lru_cache(maxsize=65_536)  # noqa: B019  (one table per process)
-    def find_rows(self, category: str) -> tuple[Names, ...]:
-        """Returns the rows of a category.
+    def find_names(self, category: str) -> tuple[Names, ...]:
+        """Returns the names of a category in the table.
 
-        This is the row of the complete category or, for a category such as "Drama, Crime" that the table
-        lacks, the rows of its items.
+        These are the names of the complete category or, for a category such as "Drama, Crime" that the table
+        lacks, the names of each of its items.
         """
-        if (key := fold(category)) in self.rows:
-            return (self.rows[key],)
+        if (key := fold(category)) in self.names_by_category:
+            return (self.names_by_category[key],)
         synonyms, items = _read_synonyms(), [item for item, _ in clean_category(category)]
-        keys = (item if item in self.rows else synonyms.get(item, item) for item in items)
-        return tuple(self.rows[key] for key in keys if key in self.rows)
+        keys = (item if item in self.names_by_category else synonyms.get(item, item) for item in items)
+        return tuple(self.names_by_category[key] for key in keys if key in self.names_by_category)
 
 
 Vocabulary = GuideVocabulary | Table
+
+
+def distinct_names(names: Iterable[Names]) -> Names:
+    """Returns the distinct names of several categories, which have a name per level, broadest level first."""
+    return tuple(dict.fromkeys(filter(None, itertools.chain.from_iterable(zip(*names)))))
 
 
 def read_vocabulary(name: str, spellings: Mapping[str, str]) -> Vocabulary:

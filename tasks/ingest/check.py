@@ -8,15 +8,7 @@ from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.decompress import FeedStream
-from tasks.ingest.sources.feeds import (
-    SECRET_PREFIX,
-    Feed,
-    FeedError,
-    NamedFeed,
-    is_url,
-    source_of,
-    unreadable_path_error,
-)
+from tasks.ingest.sources.feeds import SECRET_PREFIX, Feed, FeedError, is_url, unreadable_path_error
 from tasks.ingest.sources.resolve import locate
 
 
@@ -28,17 +20,17 @@ def check_feeds(references: Sequence[str], settings: IngestSettings) -> None:
     references_to_check = [feed for feed in references if not feed.startswith(SECRET_PREFIX)]
     if references and not references_to_check:
         return
-    locations, errors = locate(references_to_check, settings.private_addresses)
+    feeds, errors = locate(references_to_check, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
-    for location in locations:
+    for feed in feeds:
         try:
-            if not isinstance(location, NamedFeed) and not is_url(location):
-                _check_file(Path(location), settings)
-        except (FeedError, PermissionError) as error:
-            source = source_of(location)
-            feed_error = error if isinstance(error, FeedError) else unreadable_path_error(source, error)
-            failures.append(Failure(source=source, error=feed_error))
-    is_any_read = len(references_to_check) < len(references) or len(failures) - len(errors) < len(locations)
+            if not is_url(feed.location):
+                _check_file(Path(feed.location), settings)
+        except FeedError as error:
+            failures.append(Failure(source=feed.source, error=error))
+        except PermissionError as error:
+            failures.append(Failure(source=feed.source, error=unreadable_path_error(feed.source, error)))
+    is_any_read = len(references_to_check) < len(references) or len(failures) - len(errors) < len(feeds)
     raise_if_fatal(failures, settings, is_any_read=is_any_read)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 INVALID = 0x10FE00  # code point INVALID + b replaces the invalid byte b (0x80 to 0xFF)
 SAMPLE_SIZE = 100_000  # number of multi-byte characters and invalid bytes after which counting ends
 _SURROGATES = re.compile("[\udc80-\udcff]")  # invalid bytes as Python's "surrogateescape" decodes them
-_PLACEHOLDERS = re.compile("[\U0010fe80-\U0010feff]")
+PLACEHOLDERS = re.compile("[\U0010fe80-\U0010feff]")  # private-use characters that replace invalid bytes
 
 
 class Encoding:
@@ -72,4 +72,4 @@ def show_invalid(text: str, prefix: str = "\\x") -> str:
     r"""Replaces private-use characters that stand for invalid bytes by text such as ``\xC3``."""
     if text.isascii():
         return text
-    return _PLACEHOLDERS.sub(lambda character: f"{prefix}{ord(character[0]) - INVALID:02X}", text)
+    return PLACEHOLDERS.sub(lambda character: f"{prefix}{ord(character[0]) - INVALID:02X}", text)

@@ -20,8 +20,8 @@ from storage.catalogue.feeds import (
     store_validators,
 )
 from storage.catalogue.ledger import FeedWriter, feed_writer
+from tasks.ingest.anomalies import find_import_anomalies
 from tasks.ingest.batches import ProgrammeBatch
-from tasks.ingest.checks import find_import_anomalies
 from tasks.ingest.readers import read_batches
 from tasks.ingest.results import Failure, FeedResult, format_reasons, raise_if_fatal
 from tasks.ingest.settings import IngestSettings
@@ -34,7 +34,6 @@ from tasks.ingest.sources.feeds import (
     FeedError,
     NamedFeed,
     is_url,
-    source_of,
     unreadable_path_error,
 )
 from tasks.ingest.sources.resolve import locate
@@ -61,28 +60,28 @@ def ingest_feeds(
         FeedError: No feed can be read, or a required feed cannot be read. All readable feeds are stored.
     """
     dated_feeds = [feed for feed in references if isinstance(feed, DatedFeed)]
-    locations, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
+    feeds, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures
     is_any_read = False
-    reader = _FeedReader(catalogue, settings, clock, now, len(locations))
+    reader = _FeedReader(catalogue, settings, clock, now, len(feeds))
     published_at = clock()
     with ExitStack() as stack:
         stack.callback(publish_status, catalogue)
-        for location in locations:
+        for feed in feeds:
             try:
-                for event in reader.read(location):
+                for event in reader.read(feed):
                     yield event
-                    is_any_read |= isinstance(event, FeedResult)
                     if isinstance(event, Failure):
                         failures.append(event)
-                    is_new = isinstance(event, FeedResult) and not event.unchanged
-                    # at most once a second, because publish_status counts all rows
-                    if is_new and clock() - published_at > 1.0:
-                        publish_status(catalogue)
-                        published_at = clock()
+                    elif isinstance(event, FeedResult):
+                        is_any_read = True
+                        # at most once a second, because publish_status counts all rows
+                        if not event.unchanged and clock() - published_at > 1.0:
+                            publish_status(catalogue)
+                            published_at = clock()
             except FeedError as error:
-                failures.append(Failure(source=source_of(location), error=error))
+                failures.append(Failure(source=feed.source, error=error))
                 yield failures[-1]
             reader.finished_count += 1
             yield reader.progress()
@@ -104,13 +103,13 @@ class _FeedReader:
     def __post_init__(self) -> None:
         self.last_report_at = self.clock()
 
-    def read(self, location: str | NamedFeed) -> Iterator[Progress | FeedResult | Failure]:
+    def read(self, named_feed: NamedFeed) -> Iterator[Progress | FeedResult | Failure]:
         """Fetches a path or URL, and writes the new and changed feeds in it to the catalogue."""
-        catalogue, settings, name = self.catalogue, self.settings, source_of(location)
-        address = location.location if isinstance(location, NamedFeed) else location
-        grabbed_at = location.grabbed_at if isinstance(location, DatedFeed) else None
-        if is_url(address):
-            rename_old_sources(catalogue, address, name)
+        catalogue, settings = self.catalogue, self.settings
+        name, location = named_feed.source, named_feed.location
+        grabbed_at = named_feed.grabbed_at if isinstance(named_feed, DatedFeed) else None
+        if is_url(location):
+            rename_old_sources(catalogue, location, name)
         last_imports = newest_imports(catalogue, name)
         is_same_zone = all(zone == settings.zone(source) for source, zone, _ in last_imports)
         is_comparable = bool(last_imports) and grabbed_at is None and is_same_zone
@@ -118,7 +117,8 @@ class _FeedReader:
         validators = Validators(etag=etag, last_modified=last_modified)
         with ExitStack() as stack:  # removes downloaded files
             try:
-                fetch_result = stack.enter_context(fetch(address, catalogue.home, settings, name, validators))
+                download = fetch(location, catalogue.home, settings, name, validators)
+                fetch_result = stack.enter_context(download)
             except PermissionError as error:
                 raise unreadable_path_error(name, error) from error
             if fetch_result.unchanged:
@@ -158,54 +158,57 @@ class _FeedReader:
             read_at=self.now(),
             grabbed_at=grabbed_at,
             zone=zone,
-        ) as draft:
-            yield from self._write(feed.source, read_batches(stream, self.settings.batch_rows, zone), draft)
-            return self._feed_result(feed.source, draft.finish(), grabbed_at, draft)
+        ) as writer:
+            yield from self._write(read_batches(stream, self.settings.batch_rows, zone), writer)
+            return self._feed_result(feed.source, writer.finish(), grabbed_at, writer)
 
     def _feed_result(
         self,
         source: str,
         counts: Counts,
         grabbed_at: datetime.datetime | None,
-        draft: FeedWriter | None = None,
+        writer: FeedWriter | None = None,
     ) -> FeedResult:
-        """Returns the result of importing a feed. ``draft`` is its writer; None if the feed is unchanged.
+        """Returns the result of importing a feed. ``writer`` is None if the feed is unchanged.
 
         Raises:
             FeedError: The feed is required and has anomalies. It is not stored.
         """
         anomalies: tuple[str, ...] = ()
-        if draft is not None or not grabbed_at:
+        if writer is not None or not grabbed_at:
             today = None if grabbed_at else self.now().date()
-            anomalies = find_import_anomalies(self.catalogue, source, counts, draft, today)
+            anomalies = find_import_anomalies(self.catalogue, source, counts, writer, today)
         if anomalies and self.settings.is_required(source):
             raise FeedError(f"{source}: {'; '.join(anomalies)}")
-        reasons = draft.reasons if draft else {}
+        reasons = writer.reasons if writer else {}
         return FeedResult(
-            source=source, counts=counts, reasons=reasons, unchanged=draft is None, anomalies=anomalies
+            source=source, counts=counts, reasons=reasons, unchanged=writer is None, anomalies=anomalies
         )
 
-    def _write(self, source: str, batches: Iterator[ProgrammeBatch], draft: FeedWriter) -> Iterator[Progress]:
+    def _write(self, batches: Iterator[ProgrammeBatch], writer: FeedWriter) -> Iterator[Progress]:
         """Adds the batches of a feed to its writer and yields progress.
 
         Raises:
             FeedError: Nothing in the feed can be read, or too many programmes are rejected.
         """
         for batch in batches:
-            draft.add_programmes(batch.programmes, batch.details, batch.originals)
-            draft.invalid_bytes += batch.invalid_bytes
-            for kind in ("root", "channels", "rejects"):
-                if (rows := getattr(batch, kind)).num_rows:
-                    getattr(draft, f"add_{kind}")(rows)
+            writer.add_programmes(batch.programmes, batch.details, batch.originals)
+            writer.invalid_bytes += batch.invalid_bytes
+            if batch.root.num_rows:
+                writer.add_root(batch.root)
+            if batch.channels.num_rows:
+                writer.add_channels(batch.channels)
+            if batch.rejects.num_rows:
+                writer.add_rejects(batch.rejects)
             self.programme_count += batch.programmes.num_rows
             if (now := self.clock()) - self.last_report_at >= 1.0:
                 self.last_report_at = now
                 yield self.progress(batch.share_read)
-        reasons = format_reasons(draft.reasons)
-        if draft.rejected and not draft.staged_count and not draft.channels:
+        source, reasons = writer.grab.source, format_reasons(writer.reasons)
+        if writer.rejected and not writer.staged_count and not writer.channels:
             raise FeedError(f"{source}: nothing in it can be read ({reasons}); fetch it again, or remove it")
-        rejected_count = draft.rejected - sum(draft.reasons.get(reason, 0) for reason in _END_REASONS)
-        max_share, total = self.settings.max_reject_share, draft.staged_count + rejected_count
+        rejected_count = writer.rejected - sum(writer.reasons.get(reason, 0) for reason in _END_REASONS)
+        max_share, total = self.settings.max_reject_share, writer.staged_count + rejected_count
         if rejected_count > max_share * total:
             raise FeedError(
                 f"{source}: {rejected_count:,} of {total:,} programmes cannot be read ({reasons}), "

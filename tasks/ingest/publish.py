@@ -4,6 +4,7 @@ import datetime
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 
 from storage.artifacts import Guide, Progress
 from storage.catalogue.connection import Catalogue
@@ -45,14 +46,11 @@ def read_and_publish(
         publish_status(catalogue)  # status.json is outdated if a run was killed after a commit
         publish_corrections(catalogue)
         if feeds or as_of is None:
-            clocks = {"clock": time.monotonic, "now": lambda: datetime.datetime.now(datetime.UTC)}
-            for event in ingest_feeds(catalogue, feeds, settings, **clocks):
+            now = partial(datetime.datetime.now, datetime.UTC)
+            for event in ingest_feeds(catalogue, feeds, settings, clock=time.monotonic, now=now):
                 report(event)
-                if isinstance(event, FeedResult):
-                    count, anomalies = event.counts.seen - event.counts.rejected, event.anomalies
-                    readings.append(FeedStatus(source=event.source, programmes=count, anomalies=anomalies))
-                elif isinstance(event, Failure):
-                    readings.append(FeedStatus(source=event.source, failed=str(event.error)))
+                if not isinstance(event, Progress):
+                    readings.append(event.status())
             write_readings(workspace.home, readings)
         if as_of is not None:
             require_feed_before(catalogue, as_of)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storage.catalogue.ledger import Counts
+from storage.home.readings import FeedStatus
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError, FeedUnreachable
 
@@ -41,6 +42,11 @@ class FeedResult:
         note = f"; skipped, not guides: {', '.join(self.skipped)}" if self.skipped else ""
         return f"{self.source}: {counts}{reasons}{note}"
 
+    def status(self) -> FeedStatus:
+        """Returns the result as a row of the file that ``write_readings`` writes."""
+        count = self.counts.seen - self.counts.rejected
+        return FeedStatus(source=self.source, programmes=count, anomalies=self.anomalies)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
@@ -51,6 +57,10 @@ class Failure:
 
     def __str__(self) -> str:
         return f"feed FAILED: {self.error}"
+
+    def status(self) -> FeedStatus:
+        """Returns the failure as a row of the file that ``write_readings`` writes."""
+        return FeedStatus(source=self.source, failed=str(self.error))
 
 
 def format_reasons(reasons: Mapping[str, int]) -> str:

@@ -21,7 +21,7 @@ from storage.artifacts import Guide, Progress
 from storage.home.readings import read_readings
 from storage.home.workspace import Workspace
 from storage.tracking import Tracking
-from tasks.ingest.checks import check_guide
+from tasks.ingest.anomalies import check_guide
 from tasks.ingest.publish import read_and_publish
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings

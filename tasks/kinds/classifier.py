@@ -129,8 +129,8 @@ class KindClassifier:
         validation = Validation(
             **{field.name: arrays[f"validation.{field.name}"] for field in fields(Validation)}
         )
-        names = frozenset(settings["channels"]), tuple(settings["sources"])
-        return KindClassifier(scaling, arrays["weights"], validation, *names)
+        channels, sources = frozenset(settings["channels"]), tuple(settings["sources"])
+        return KindClassifier(scaling, arrays["weights"], validation, channels, sources)
 
     def select(
         self, margins: np.ndarray, sources: Sequence[str], precision: Mapping[Kind, float]

@@ -1,7 +1,6 @@
 """Determines the kinds of titles and of programmes from categories, episode numbers and predictions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,35 +11,29 @@ from tasks.kinds.names import kinds_of_categories
 from tasks.kinds.precision import PRECISION
 
 
-@dataclass(frozen=True)
-class TitleKinds:
-    """Kinds of the titles of a guide, from which the kinds of a single programme are derived."""
+def kinds_of_programme(
+    title_kinds: Iterable[KindPrediction], categories: Iterable[str], numbered: bool
+) -> tuple[KindPrediction, ...]:
+    """Returns the kinds of one programme.
 
-    titles: Sequence[tuple[KindPrediction, ...]]  # kinds of each title, from all its airings
+    The kinds that its categories state have probability 1. The kinds of its title are added unless they
+    contradict the categories. A programme with an episode number is a film only if its categories state this
+    kind.
 
-    def kinds_of_programme(
-        self, title: int, categories: Iterable[str], numbered: bool
-    ) -> tuple[KindPrediction, ...]:
-        """Returns the kinds of one programme.
-
-        The kinds that its categories state have probability 1. The kinds of its title are added unless they
-        contradict the categories. A programme with an episode number is a film only if its categories state
-        this kind.
-
-        Args:
-            title: Index of the programme's title.
-            categories: Categories of the programme.
-            numbered: Whether the programme has a readable episode number (storage/episodes).
-        """
-        stated_kinds = combine(kinds_of_categories(categories), numbered)
-        by_kind: dict[Kind, KindPrediction] = {}
-        by_kind |= {kind: KindPrediction(kind, 1.0, "guide") for kind in stated_kinds}
-        for prediction in self.titles[title]:
-            if prediction.kind not in by_kind and is_compatible(prediction.kind, stated_kinds, numbered):
-                by_kind[prediction.kind] = prediction
-        if numbered and "series" not in by_kind and not {"film", "news", "sport"} & {*by_kind}:
-            by_kind["series"] = KindPrediction("series", 1.0, "structure")
-        return tuple(by_kind[kind] for kind in combine(by_kind, numbered))
+    Args:
+        title_kinds: Kinds of the programme's title, from all airings of the title.
+        categories: Categories of the programme.
+        numbered: Whether the programme has a readable episode number (storage/episodes).
+    """
+    stated_kinds = combine(kinds_of_categories(categories), numbered)
+    by_kind: dict[Kind, KindPrediction] = {}
+    by_kind |= {kind: KindPrediction(kind, 1.0, "guide") for kind in stated_kinds}
+    for prediction in title_kinds:
+        if prediction.kind not in by_kind and is_compatible(prediction.kind, stated_kinds, numbered):
+            by_kind[prediction.kind] = prediction
+    if numbered and "series" not in by_kind and not {"film", "news", "sport"} & {*by_kind}:
+        by_kind["series"] = KindPrediction("series", 1.0, "structure")
+    return tuple(by_kind[kind] for kind in combine(by_kind, numbered))
 
 
 def is_compatible(kind: Kind, stated: Collection[Kind], numbered: bool) -> bool:

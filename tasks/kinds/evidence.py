@@ -30,7 +30,7 @@ from tasks.kinds.kinds import KINDS, Kind, combine
 from tasks.kinds.names import is_animation, kinds_of_categories
 
 MIN_EXPECTED_FILMS = 5  # minimum number of films in a category if films were independent of categories
-MAX_FILM_SHARE = 0.02  # maximum share of films among the titles of a category that "never" occurs with films
+MAX_FILM_SHARE = 0.02  # maximum share of films among the titles of a category that excludes films
 FILM_MINUTES = 70  # minimum duration in minutes of programmes that may be films
 TOPICS: tuple[Kind, ...] = ("news", "sport", "children")  # kinds to which channels are devoted
 # A channel is devoted to a kind if it has at least this share and number of titles of the kind. With a share
@@ -50,13 +50,13 @@ class Evidence:
         shares: Share of airings whose categories state the kind, among the airings with categories.
         numbered_shares: Share of airings that have an episode number.
         is_animation: Whether an airing of the title has a category for animation.
-        is_never_film: Whether the title has a category that never occurs with films (``_find_never_films``).
+        has_non_film_category: Whether the title has a category that does not occur with films in its feed.
     """
 
     shares: Float[np.ndarray, "titles kinds"]
     numbered_shares: Float[np.ndarray, " titles"]
     is_animation: Bool[np.ndarray, " titles"]
-    is_never_film: Bool[np.ndarray, " titles"]
+    has_non_film_category: Bool[np.ndarray, " titles"]
 
     @property
     def stated(self) -> Bool[np.ndarray, "titles kinds"]:
@@ -75,7 +75,7 @@ class Evidence:
         without_children[:, _CHILDREN] = False  # a children's title may have any other kind as well
         is_example = without_children.any(axis=1) | self.is_numbered
         labels = np.where(stated, 1, np.where(is_example[:, None] & ~is_stated_once, 0, -1))
-        labels[(labels[:, _FILM] < 0) & self.is_never_film & ~is_stated_once[:, _FILM], _FILM] = 0
+        labels[(labels[:, _FILM] < 0) & self.has_non_film_category & ~is_stated_once[:, _FILM], _FILM] = 0
         labels[self.is_animation & (labels[:, _CHILDREN] == 0), _CHILDREN] = -1
         # A title with episode numbers counts as a series without a prediction (decisions.py).
         labels[self.is_numbered & ~stated[:, _SERIES], _SERIES] = -1
@@ -90,9 +90,9 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
     Args:
         structure, categories: Results of ``AiringStatistics`` (storage/catalogue/airing_statistics.py).
     """
-    titles = len(structure)
-    kind_airings, total_airings = np.zeros((titles, len(KINDS))), np.zeros(titles)
-    has_animation = np.zeros(titles, dtype=bool)
+    title_count = len(structure)
+    kind_airings, total_airings = np.zeros((title_count, len(KINDS))), np.zeros(title_count)
+    has_animation = np.zeros(title_count, dtype=bool)
     for title, texts, is_numbered, airings in zip(*(column.to_pylist() for column in categories.columns)):
         total_airings[title] += airings
         has_animation[title] |= is_animation(texts)
@@ -100,14 +100,14 @@ def gather_evidence(structure: pa.Table, categories: pa.Table) -> Evidence:
             kind_airings[title, KINDS.index(kind)] += airings
     numbered_shares = structure["numbered"].to_numpy() / structure["airings"].to_numpy()
     shares = kind_airings / np.maximum(total_airings, 1)[:, None]
-    is_never_film = _find_never_films(structure, categories, shares[:, _FILM] > 0)
-    return Evidence(shares, numbered_shares, has_animation, is_never_film)
+    has_non_film_category = _has_non_film_category(structure, categories, shares[:, _FILM] > 0)
+    return Evidence(shares, numbered_shares, has_animation, has_non_film_category)
 
 
-def _find_never_films(
+def _has_non_film_category(
     structure: pa.Table, categories: pa.Table, is_film: Bool[np.ndarray, " titles"]
 ) -> Bool[np.ndarray, " titles"]:
-    """Returns whether each title has a category that never occurs together with films in its feed.
+    """Returns whether each title has a category that does not occur together with films in its feed.
 
     The feed must have so many films that MIN_EXPECTED_FILMS titles of the category would be films if films
     were independent of the category. A category whose programmes are as long as films is skipped, because
@@ -124,13 +124,13 @@ def _find_never_films(
     for title, texts in zip(categories["title_id"].to_pylist(), categories["categories"].to_pylist()):
         for text in texts if len(texts) <= MAX_CATEGORIES else ():
             titles_with[sources[title], text].add(title)
-    is_never_film = np.zeros(len(structure), dtype=bool)
+    has_non_film_category = np.zeros(len(structure), dtype=bool)
     for (source, _), titles in titles_with.items():
         rows = np.fromiter(titles, np.int64)
         expected_films = film_share[source] * len(rows)
         if expected_films >= MIN_EXPECTED_FILMS and is_film[rows].mean() <= MAX_FILM_SHARE:
-            is_never_film[rows] |= np.median(minutes[rows]) < FILM_MINUTES
-    return is_never_film
+            has_non_film_category[rows] |= np.median(minutes[rows]) < FILM_MINUTES
+    return has_non_film_category
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def write_kinds(guide: Path, corpus: Path, work: Path, sentences: Mapping[str, A
         "title.shares": guide_evidence.evidence.shares.astype(np.float32),
         "title.numbered": guide_evidence.evidence.numbered_shares.astype(np.float32),
         "title.animated": guide_evidence.evidence.is_animation,
-        "title.not_film": guide_evidence.evidence.is_never_film,
+        "title.not_film": guide_evidence.evidence.has_non_film_category,
         "title.margins": margins,
         "title.source": source_ids.astype(np.int16),
     }

@@ -33,10 +33,10 @@ class _Design:
             values = np.ones(len(ids), np.float32)
             return sparse.csr_matrix((values, ids, offsets), (len(offsets) - 1, columns))
 
-        titles = len(inputs.dense)
+        title_count = len(inputs.dense)
         words = indicators(inputs.words.offsets, inputs.words.values, 1 << BITS) * np.float32(WORD_SCALE)
         names = indicators(inputs.channels.offsets, inputs.channels.values, 2 << BITS)
-        channel_of = indicators(np.arange(titles + 1), inputs.channel_of, len(inputs.channels))
+        channel_of = indicators(np.arange(title_count + 1), inputs.channel_of, len(inputs.channels))
         self.dense = inputs.dense
         self.sparse = words.tocsr(), channel_of, names.multiply(CHANNEL_SCALES.T).tocsr()
         self.transposed = [matrix.T.tocsr() for matrix in self.sparse]

@@ -2,9 +2,9 @@
 
 Usage::
 
-    kinds = KindModel.open(model_folder).predict(programmes, variants, titles, show_keys, work)
+    title_kinds = KindModel.open(model_folder).predict(programmes, variants, titles, show_keys, work)
     for title, categories, numbered in programmes:
-        predictions = kinds.kinds_of_programme(title, categories, numbered)
+        predictions = kinds_of_programme(title_kinds[title], categories, numbered)  # decisions.py
 
 Kinds that the guide states take precedence over kinds that the guides of the home state for the same show.
 Both take precedence over predictions. This module does not import torch.
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from storage.formats.programme_kinds import read_kind_arrays
 from tasks.kinds.classifier import KindClassifier
-from tasks.kinds.decisions import TitleKinds, decide_kinds, is_compatible
+from tasks.kinds.decisions import decide_kinds, is_compatible
 from tasks.kinds.evidence import Evidence, read_evidence
 from tasks.kinds.kinds import KINDS, Kind, KindPrediction, combine
 from tasks.kinds.precision import PRECISION
@@ -51,7 +51,10 @@ class KindModel:
         arrays, settings = files
         classifier = KindClassifier.from_arrays(arrays, settings)
         evidence = Evidence(
-            *(arrays[f"title.{name}"] for name in ("shares", "numbered", "animated", "not_film"))
+            shares=arrays["title.shares"],
+            numbered_shares=arrays["title.numbered"],
+            is_animation=arrays["title.animated"],
+            has_non_film_category=arrays["title.not_film"],
         )
         sources = [settings["title_sources"][source] for source in arrays["title.source"]]
         kinds = decide_kinds(evidence, arrays["title.margins"], classifier, sources, precision)
@@ -65,7 +68,7 @@ class KindModel:
         titles: Sequence[str],
         show_keys: Sequence[str],
         work: Path,
-    ) -> TitleKinds:
+    ) -> list[tuple[KindPrediction, ...]]:
         """Returns the kinds of the titles of a guide.
 
         Args:
@@ -97,4 +100,4 @@ class KindModel:
                 if prediction.kind not in stated and is_compatible(prediction.kind, stated, is_numbered):
                     by_kind[prediction.kind] = prediction
             kinds[title] = tuple(by_kind[kind] for kind in combine(by_kind, is_numbered))
-        return TitleKinds(kinds)
+        return kinds

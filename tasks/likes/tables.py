@@ -138,7 +138,7 @@ def _read_rows(file: Path) -> Sequence[Mapping[str, Any]]:
 
 
 def _find_delimiter(text: str) -> str:
-    """Returns the delimiter of a CSV text: comma, semicolon or tab, whichever its first line has most."""
+    """Returns the most frequent of comma, semicolon and tab in the first line of a CSV text."""
     return max(",;\t", key=text.partition("\n")[0].count)
 
 

@@ -2,7 +2,7 @@
 
 The bytes of a programme are copied, except for the id of a renamed channel, changed times, and times in a
 format that some players misread. (Tvheadend reads a time without an offset as local time.) Elements that are
-not well-formed are repaired by the function of the stage ingest.
+not well-formed are repaired as in the stage ingest.
 """
 
 import datetime
@@ -14,7 +14,8 @@ from xml.parsers import expat
 
 import lxml.etree as etree
 
-from tasks.ingest.encoding import INVALID, Encoding
+from tasks.ingest.encoding import PLACEHOLDERS, Encoding
+from tasks.ingest.xmltv.fallback.elements import parse_element
 from tasks.ingest.xmltv.text import repair
 from tasks.ingest.xmltv.times import parse_time
 from tasks.merge.index import Channel
@@ -22,11 +23,9 @@ from tasks.merge.index import Channel
 _START_TAG = re.compile(rb"""<programme((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""")
 _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _PORTABLE_TIME = re.compile(rb"\d{14} [+-]\d{4}")
-_PLACEHOLDERS = re.compile(f"[{chr(INVALID + 0x80)}-{chr(INVALID + 0xFF)}]")
 _INVALID_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CACHE_SIZE = 1 << 16  # a cache helps because most programmes share times with other programmes
 _EPOCH = datetime.datetime(1970, 1, 1)
-_PARSER = etree.XMLParser(recover=True, resolve_entities=False, remove_comments=True)
 
 
 def rewrite_programme(element: bytes, channel: str, start: int, stop: int | None) -> bytes:
@@ -78,23 +77,24 @@ def _format_attribute(name: bytes, value: str | int | None) -> bytes:
 
 
 def repair_elements(elements: Sequence[bytes], encoding: Encoding) -> list[bytes]:
-    """Repairs elements that are not well-formed XML in UTF-8. Omits elements that cannot be repaired."""
+    """Repairs programmes that are not well-formed XML in UTF-8. Omits programmes that cannot be repaired."""
     if _is_well_formed(b"".join(elements)):
         return list(elements)
     return [text for element in elements if (text := _repair(element, encoding))]
 
 
 def _repair(element: bytes, encoding: Encoding) -> bytes:
-    """Returns a well-formed element in UTF-8, or b"" if the element cannot be repaired."""
+    """Returns a well-formed programme in UTF-8, or b"" if the programme cannot be repaired."""
     if _is_well_formed(element):
         return element
     text, invalid_count = repair(element, encoding)
     if invalid_count:
-        text = _PLACEHOLDERS.sub("\N{REPLACEMENT CHARACTER}", text.decode()).encode()
+        text = PLACEHOLDERS.sub("\N{REPLACEMENT CHARACTER}", text.decode()).encode()
     if _is_well_formed(text):
         return text
-    tree = etree.fromstring(text, _PARSER)
-    return b"" if tree is None else etree.tostring(tree, encoding="utf-8", with_tail=False)
+    tree = parse_element(text)
+    programme = None if tree is None else tree.find("programme")
+    return b"" if programme is None else etree.tostring(programme, encoding="utf-8", with_tail=False)
 
 
 def _is_well_formed(content: bytes) -> bool:

@@ -19,7 +19,7 @@ from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed
 from tasks.merge.decisions import TABLE_NAME
 from tasks.merge.errors import MergeError
-from tasks.merge.merge import Report, merge
+from tasks.merge.merge import Report, open_merger
 from tasks.merge.settings import MergeSettings
 
 DEFAULT_OPTIONS = EnrichOptions()
@@ -39,6 +39,7 @@ def merge_copies(
     ingest_settings: IngestSettings,
     settings: MergeSettings,
     now: datetime.datetime,
+    *,
     out: str = "",
     options: EnrichOptions = DEFAULT_OPTIONS,
 ) -> MergedGuide:
@@ -70,13 +71,12 @@ def merge_copies(
     copies.sort(key=lambda copy: rank_of(copy.source, ingest_settings.priority))
     with tempfile.TemporaryDirectory(dir=home / MERGED_FOLDER, prefix=".work-") as work_folder:
         sources = [_open_copy(copy, ingest_settings, zone.key) for copy in copies]
-        plan = merge(
-            sources, settings, Path(work_folder), now.astimezone(zone), home / MERGED_FOLDER / TABLE_NAME
-        )
-        write_output(out, plan.pieces())
+        table = home / MERGED_FOLDER / TABLE_NAME
+        merger = open_merger(sources, settings, Path(work_folder), now.astimezone(zone), table)
+        write_output(out, merger.pieces())
         if genres_path:
-            write_output(genres_path, [genres_xml(plan.categories)])
-    return MergedGuide(out, plan.report)
+            write_output(genres_path, [genres_xml(merger.categories)])
+    return MergedGuide(out, merger.report)
 
 
 def _open_copy(copy: EnrichedCopy, ingest_settings: IngestSettings, home_zone: str) -> Source:

@@ -4,13 +4,11 @@ The merged guide contains the bytes of the programmes in the feeds, so that the 
 that GuideSpace does not store. Only the index is in memory, 37 bytes per programme.
 """
 
-import os
 import re
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +19,7 @@ import pyarrow.compute as pc
 
 from tasks.enrich.source import Source
 from tasks.ingest.encoding import Encoding
+from tasks.ingest.xmltv.fallback.elements import parse_element
 from tasks.ingest.xmltv.frames import hide_cdata
 from tasks.ingest.xmltv.prolog import read_prolog
 from tasks.ingest.xmltv.records import FrameRecords, read_records
@@ -31,7 +30,7 @@ NO_STOP = np.iinfo(np.int64).min  # stop of a programme without a stop
 DAY = 86_400_000_000  # microseconds
 ROW_DTYPE = np.dtype(
     [
-        ("channel", np.int32),  # index into FeedIndex.ids
+        ("channel", np.int32),  # number in FeedIndex.channel_numbers
         ("start", np.int64),  # microseconds since 1970 UTC
         ("stop", np.int64),  # microseconds since 1970 UTC; if missing or invalid, the next programme's start
         ("offset", np.int64),  # position of the element in the copy
@@ -64,7 +63,7 @@ class FeedIndex:
     source: str  # name of the feed
     copy: Path  # uncompressed copy of the feed
     encoding: Encoding
-    ids: list[str]  # ids of channels with programmes
+    channel_numbers: dict[str, int]  # number of each channel with programmes, by channel id
     channels: dict[str, Channel]  # channels by id
     rows: np.ndarray  # programmes, dtype ROW_DTYPE, sorted by channel, start and position in the feed
     categories: frozenset[str]  # all categories of the feed
@@ -78,11 +77,6 @@ class FeedIndex:
         if number < 0:
             return self.rows[:0]
         return self.rows[self.row_offsets[number] : self.row_offsets[number + 1]]
-
-    @cached_property
-    def channel_numbers(self) -> dict[str, int]:
-        """Maps the id of a channel to its index in ``ids``."""
-        return {id_: number for number, id_ in enumerate(self.ids)}
 
 
 def read_feed(source: Source, copy: Path) -> FeedIndex:
@@ -120,7 +114,7 @@ def read_feed(source: Source, copy: Path) -> FeedIndex:
         source=source.feed.source,
         copy=copy,
         encoding=encoding,
-        ids=list(channel_numbers),
+        channel_numbers=channel_numbers,
         channels=channels,
         rows=rows,
         categories=frozenset(categories),
@@ -144,7 +138,8 @@ def _read_channels(records: FrameRecords, encoding: Encoding) -> Iterator[Channe
         return
     for match in _CHANNEL.finditer(hide_cdata(content)):
         xml, _ = repair(content[match.start() : match.end()], encoding)
-        element = etree.fromstring(xml, etree.XMLParser(recover=True, resolve_entities=False))
+        tree = parse_element(xml)
+        element = None if tree is None else tree.find("channel")
         if element is not None and (id_ := element.get("id", "")).strip():
             names = (" ".join("".join(name.itertext()).split()) for name in element.iter("display-name"))
             element.tail = None
@@ -204,19 +199,3 @@ def _infer_stops_(rows: np.ndarray) -> None:
     is_same_channel = (next_rows >= 0) & (channels[next_rows] == channels[rows_without_stop])
     is_next = is_same_channel & (gaps > 0) & (gaps <= DAY)
     rows["stop"][rows_without_stop] = np.where(is_next, starts[next_rows], NO_STOP)
-
-
-class CopyReader:
-    """Reader of programme elements from the copy of a feed."""
-
-    def __init__(self, feed: FeedIndex) -> None:
-        self.feed = feed
-        self._descriptor = os.open(feed.copy, os.O_RDONLY)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Returns ``size`` bytes from ``offset`` of the copy."""
-        return os.pread(self._descriptor, size, offset)
-
-    def close(self) -> None:
-        """Closes the copy."""
-        os.close(self._descriptor)

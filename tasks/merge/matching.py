@@ -77,21 +77,21 @@ class _Matcher:
     def __init__(self, feeds: Sequence[FeedIndex], decisions: Decisions) -> None:
         self.feeds, self.decisions = feeds, decisions
         self.proposals: dict[tuple[str, str, str], Proposal] = dict(decisions)
-        self.confirmed_rows: dict[str, list[Proposal]] = defaultdict(list)  # confirmed proposals by target id
-        for row in decisions.values():
-            if row.use == YES:
-                self.confirmed_rows[row.id].append(row)
+        self.confirmed_proposals: dict[str, list[Proposal]] = defaultdict(list)  # by target id
+        for proposal in decisions.values():
+            if proposal.use == YES:
+                self.confirmed_proposals[proposal.id].append(proposal)
         self.feed_indices = {feed.source: index for index, feed in enumerate(feeds)}
 
     def answer(self, target: Target, feed_index: int, channel: Channel) -> str:
         """Returns the answer in channels.csv (yes, no or "") on using a channel of a feed for a target."""
-        row = self.decisions.get((target.id, self.feeds[feed_index].source, channel.id))
-        return row.use if row else ""
+        proposal = self.decisions.get((target.id, self.feeds[feed_index].source, channel.id))
+        return proposal.use if proposal else ""
 
     def propose(self, target: Target, feed_index: int, channel: Channel, similarity: float) -> None:
         """Proposes a channel of a feed for a target, unless it has already been proposed."""
         hours = shift_hours_between(target.names, channel.names)
-        row = Proposal(
+        proposal = Proposal(
             id=target.id,
             name=next(iter(target.names), ""),
             feed=self.feeds[feed_index].source,
@@ -100,15 +100,15 @@ class _Matcher:
             shift_hours=float(hours),
             similarity=round(similarity, 2),
         )
-        self.proposals.setdefault(row.key, row)
+        self.proposals.setdefault(proposal.key, proposal)
 
     def add_confirmed_channels_(self, target: Target) -> None:
         """Adds to the members of a target the channels that the user has confirmed for it."""
-        for row in self.confirmed_rows[target.id]:
-            index = self.feed_indices.get(row.feed, -1)
-            if index >= 0 and (channel := self.feeds[index].channels.get(row.channel)):
+        for proposal in self.confirmed_proposals[target.id]:
+            index = self.feed_indices.get(proposal.feed, -1)
+            if index >= 0 and (channel := self.feeds[index].channels.get(proposal.channel)):
                 target.members.append(
-                    TargetMember(index, channel, target.shift + round(row.shift_hours * HOUR))
+                    TargetMember(index, channel, target.shift + round(proposal.shift_hours * HOUR))
                 )
 
     def add_channel_(self, target: Target, feed_index: int, channel: Channel) -> None:
@@ -152,7 +152,8 @@ def match_playlist(
                     matcher.propose(target, feed_index, channel, 1.0)
     _propose_similar(matcher, [target for target in targets if not target.members])
     ids = {target.id for target in targets}
-    return Matching(targets, [row for row in matcher.proposals.values() if row.use or row.id in ids])
+    proposals = matcher.proposals.values()
+    return Matching(targets, [proposal for proposal in proposals if proposal.use or proposal.id in ids])
 
 
 class _ChannelFinder:
@@ -204,7 +205,7 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
     """
     matcher = _Matcher(feeds, decisions)
     targets: dict[str, Target] = {}
-    confirmed_channels = {(row.feed, row.channel) for row in decisions.values() if row.use == YES}
+    confirmed_channels = {(answer.feed, answer.channel) for answer in decisions.values() if answer.use == YES}
     for feed_index, feed in enumerate(feeds):
         for channel in feed.channels.values():
             if (feed.source, channel.id) in confirmed_channels:

@@ -6,11 +6,13 @@ of one channel are in memory.
 """
 
 import datetime
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from tasks.enrich.source import Source
 from tasks.merge.decisions import read_decisions, write_table
 from tasks.merge.elements import make_channel_element, repair_elements, rewrite_programme
 from tasks.merge.errors import MergeError
-from tasks.merge.index import NO_STOP, CopyReader, FeedIndex, read_feed
+from tasks.merge.index import NO_STOP, FeedIndex, read_feed
 from tasks.merge.matching import Target, match_all, match_playlist
 from tasks.merge.playlist import read_playlist
 from tasks.merge.schedule import MergedSchedule, Slot, merge_schedules
@@ -77,9 +79,9 @@ class Report:
         yield f"The guide: {guide_path}"
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Plan of a merged guide: the indexes of feeds, the matched channels and the selected days."""
+@dataclass
+class GuideMerger:
+    """Merges the programmes of indexed feeds. Counts them in ``report`` while ``pieces`` yields the guide."""
 
     feeds: Sequence[FeedIndex]
     targets: Sequence[Target]
@@ -93,21 +95,21 @@ class Plan:
         return set().union(*(feed.categories for feed in self.feeds))
 
     def pieces(self) -> Iterator[bytes]:
-        """Yields the bytes of the merged guide, and updates the report."""
+        """Yields the bytes of the merged guide. ``report`` is complete after the last piece."""
         yield GUIDE_HEAD
         for target in self.targets:
             yield b"  " + make_channel_element(target.members[0].channel, target.id, target.names) + b"\n"
         with ExitStack() as stack:
-            readers = [stack.enter_context(closing(CopyReader(feed))) for feed in self.feeds]
+            copies = [stack.enter_context(open(feed.copy, "rb")) for feed in self.feeds]
             for target in self.targets:
-                yield from self._programmes(target, readers)
+                yield from self._programmes(target, copies)
         yield GUIDE_END
 
-    def _programmes(self, target: Target, readers: Sequence[CopyReader]) -> Iterator[bytes]:
-        """Yields the programme elements of a channel in batches."""
+    def _programmes(self, target: Target, copies: Sequence[IO[bytes]]) -> Iterator[bytes]:
+        """Yields the programme elements of a channel in batches. ``copies`` are the copies of the feeds."""
         rows = [self.feeds[member.feed].rows_of(member.channel.id) for member in target.members]
-        positions = [  # offset and size of each programme in the copy of each feed
-            [*zip(feed_rows["offset"].tolist(), feed_rows["bytes"].tolist(), strict=True)]
+        spans = [  # size and offset of each programme in the copy of each feed
+            [*zip(feed_rows["bytes"].tolist(), feed_rows["offset"].tolist(), strict=True)]
             for feed_rows in rows
         ]
         schedule = self._merge_schedules(target, rows)
@@ -127,7 +129,9 @@ class Plan:
             if slot is None:
                 break
             batch_feed = slot.feed
-            element = readers[target.members[slot.feed].feed].read(*positions[slot.feed][slot.row])
+            copy = copies[target.members[slot.feed].feed]
+            byte_count, offset = spans[slot.feed][slot.row]
+            element = os.pread(copy.fileno(), byte_count, offset)
             element = rewrite_programme(element, target.id, slot.start, slot.stop)
             if (slot.start, element) != previous_programme:  # feeds contain exact duplicates
                 batch.append(element)
@@ -152,14 +156,14 @@ class Plan:
         return merge_schedules(schedules, cut=self.settings.overlaps == "cut")
 
 
-def merge(
+def open_merger(
     sources: Sequence[Source],
     settings: MergeSettings,
     work: Path,
     now: datetime.datetime,
     table: Path,
-) -> Plan:
-    """Reads feeds and matches their channels. ``Plan.pieces`` of the result yields the merged guide.
+) -> GuideMerger:
+    """Reads feeds and matches their channels. ``GuideMerger.pieces`` then yields the merged guide.
 
     Args:
         sources: Feeds in order of preference.
@@ -192,9 +196,9 @@ def merge(
         warnings=warnings + [f"{feed.source} is damaged ({feed.damage})" for feed in feeds if feed.damage],
     )
     window = day_bounds(now, settings.days_back, settings.days_forward)
-    plan = Plan(feeds, targets, settings, window, report)
-    _check_not_empty(plan)
-    return plan
+    merger = GuideMerger(feeds, targets, settings, window, report)
+    _check_not_empty(merger)
+    return merger
 
 
 def _overlaps(feed_rows: np.ndarray, shift: int, window: tuple[int, int]) -> np.ndarray:
@@ -204,29 +208,24 @@ def _overlaps(feed_rows: np.ndarray, shift: int, window: tuple[int, int]) -> np.
     return ((starts >= window[0]) | is_on_air) & (starts < window[1])
 
 
-def _check_not_empty(plan: Plan) -> None:
+def _check_not_empty(merger: GuideMerger) -> None:
     """Raises a MergeError if the merged guide would have no programme."""
     rows = [
-        (plan.feeds[member.feed].rows_of(member.channel.id), member.shift)
-        for target in plan.targets
+        (merger.feeds[member.feed].rows_of(member.channel.id), member.shift)
+        for target in merger.targets
         for member in target.members
     ]
-    if any(_overlaps(feed_rows, shift, plan.window).any() for feed_rows, shift in rows):
+    if any(_overlaps(feed_rows, shift, merger.window).any() for feed_rows, shift in rows):
         return
-    if not plan.targets:
+    if not merger.targets:
         raise MergeError(
-            f"no channel of {plan.settings.playlist or 'the feeds'} is in a feed; confirm similar names in "
-            f"{plan.report.table}, or correct the tvg-id"
+            f"no channel of {merger.settings.playlist or 'the feeds'} is in a feed; confirm similar names in "
+            f"{merger.report.table}, or correct the tvg-id"
         )
-    starts = [
-        time
-        for feed_rows, _ in rows
-        if len(feed_rows)
-        for time in (feed_rows["start"][0], feed_rows["start"][-1])
-    ]
-    if not starts:
+    starts = np.concatenate([feed_rows["start"] for feed_rows, _ in rows])
+    if not len(starts):
         raise MergeError("the feeds have no programme of the selected channels; fetch newer feeds")
-    (begin, end), first, last = plan.window, _format_time(min(starts)), _format_time(max(starts))
+    (begin, end), first, last = merger.window, _format_time(starts.min()), _format_time(starts.max())
     raise MergeError(
         f"no programme begins from {_format_time(begin)} to {_format_time(end)}: the programmes of the feeds "
         f"begin from {first} to {last}. Fetch newer feeds, or raise guide.days_back"

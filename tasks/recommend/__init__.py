@@ -2,7 +2,7 @@
 
 The method ``fit(likes, titles)`` of a recommender takes Likes and Titles and returns a FittedRecommender
 (tasks/recommend/lists.py). ``scores`` computes finite scores of titles; higher is better. ``shares`` and
-``reasons_for`` return the likes that determine a score. ``with_likes`` replaces the likes of a viewer.
+``reasons_for`` return the rated titles that determine a score. ``with_likes`` replaces the likes of a viewer.
 tests/contracts/test_recommenders.py checks that the order of likes has no effect, and that a viewer without
 likes gets popular titles.
 """

@@ -5,13 +5,13 @@ fan who also cooks. Each position of the list is therefore filled with the title
 
     score(t) + trade_off · Σ_l share(l, t) · Π_c (1 - share(l, c))
 
-l runs over the likes, and share(l, t) is the share of like l in the score of t. c runs over the titles that
-were already chosen: the more of them a like explains, the less weight it has. Therefore, the number of
-positions for a taste depends on its number of likes.
+l runs over the titles that the viewer likes, and share(l, t) is the share of l in the score of t. c runs over
+the titles that were already chosen: the more of them a liked title explains, the less weight it has.
+Therefore, the number of positions for a taste depends on its number of liked titles.
 
 References: Santos, Macdonald, Ounis, *Exploiting query reformulations for web search result
-diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects are the viewer's likes, and we sum over
-likes with equal weights instead of probabilities.
+diversification*, WWW 2010 (xQuAD, eq. 5). We differ: the aspects are the liked titles of the viewer, and we
+sum over them with equal weights instead of probabilities.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ import numpy as np
 
 from tasks.recommend.likes import Reason
 
-TRADE_OFF = 0.35  # weight of the likes that a list does not cover yet, relative to the scores
+TRADE_OFF = 0.35  # weight of the liked titles that a list does not cover yet, relative to the scores
 POOL = 200  # number of titles with the highest scores from which a list is chosen
 VIEWER_BATCH = 1_024  # number of viewers whose scores are computed at once
 
@@ -36,11 +36,11 @@ class FittedRecommender(Protocol):
         ...
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the rows of a viewer's liked titles, and their shares of each score (likes, titles)."""
+        """Returns the rows of a viewer's liked titles, and their shares of each score (liked, titles)."""
         ...
 
     def reasons_for(self, viewer: int, title: int) -> list[Reason]:
-        """Returns the likes that contribute to the score of a title, in descending order of share."""
+        """Returns the rated titles that contribute to the score of a title, in descending order of share."""
         ...
 
     def with_likes(self, viewer: int, titles: np.ndarray, values: np.ndarray) -> Self:
@@ -53,9 +53,9 @@ def diversify(scores: np.ndarray, shares: np.ndarray, count: int, trade_off: flo
 
     Args:
         scores: Scores of the titles, float32 (titles,).
-        shares: Share of each like in each score, float32 (likes, titles); columns sum to 1 or 0.
+        shares: Share of each liked title in each score, float32 (liked, titles); columns sum to 1 or 0.
         count: Number of titles on the list.
-        trade_off: Weight of likes that the list does not cover yet; if it is 0, only scores count.
+        trade_off: Weight of liked titles that the list does not cover yet; if it is 0, only scores count.
     """
     like_weights, remaining_scores = np.ones(len(shares), dtype=np.float32), scores.astype(np.float32)
     chosen_indices: list[int] = []

@@ -1,17 +1,17 @@
-"""Recommends titles that are similar to some of the likes of a viewer, who may have several tastes.
+"""Recommends titles that are similar to some of the titles that a viewer likes. Viewers have several tastes.
 
-The mean vector of all likes would lie between the tastes, such as between crime and cookery. Instead, the
-likes that are nearest to a title determine its score. near(l, t) is the nearness of a like l to a title t
-(tasks/recommend/nearness.py), and m is the setting ``nearest``, or the number of likes if that is less:
+The mean vector of all liked titles would lie between the tastes, such as between crime and cookery. Instead,
+the liked titles that are nearest to a title determine its score. near(l, t) is the nearness of a liked title
+l to a title t (nearness.py), and m is the setting ``nearest``, or the number of liked titles if that is less:
 
-    liked(t)    = √(sum of the m largest near(l, t)² over the likes l / m)
-    disliked(t) = the largest near(d, t) over the dislikes d
+    liked(t)    = √(sum of the m largest near(l, t)² over the liked titles l / m)
+    disliked(t) = the largest near(d, t) over the disliked titles d
     score(t)    = liked(t) - max(0, disliked(t) - max(0, liked(t) - margin)) + w · popularity(t)
 
-w is POPULARITY_WEIGHT. Because of the squares, a title near a single like gets a higher score than a title
-between two likes. A dislike lowers the score of a title unless liked(t) exceeds disliked(t) by the margin. A
-viewer who dislikes one football match and likes ten still gets football, but not matches that are similar to
-the disliked match. Only the sign of the value of a like is used.
+w is POPULARITY_WEIGHT. Because of the squares, a title near a single liked title gets a higher score than a
+title between two liked titles. A disliked title lowers the score of a title unless liked(t) exceeds
+disliked(t) by the margin. A viewer who dislikes one football match and likes ten still gets football, but not
+matches that are similar to the disliked match. Only the sign of the value of a like is used.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ _MARGIN = (
 
 @dataclass(frozen=True)
 class FittedNearestLikes:
-    """Fitted recommender that scores titles by their nearness to the likes of a viewer."""
+    """Fitted recommender that scores titles by their nearness to the rated titles of a viewer."""
 
     settings: "NearestLikes"
     likes: Likes  # without duplicates, sorted by viewer
@@ -51,7 +51,7 @@ class FittedNearestLikes:
         """Computes the scores of titles for viewers, float32 (viewers, titles)."""
         viewer_likes, offsets = self._likes_of(viewers)
         rated_titles, rated_indices = np.unique(viewer_likes.titles, return_inverse=True)
-        is_like = viewer_likes.values > 0
+        is_liked = viewer_likes.values > 0
         scores = np.empty((len(viewers), len(titles)), dtype=np.float32)
         chunk_size = max(TILE_SIZE // max(len(rated_titles), 1), 64)
         for start in range(0, len(titles), chunk_size):
@@ -59,20 +59,20 @@ class FittedNearestLikes:
             near_values = nearness(self.vectors, self.crowd, rated_titles, chunk)
             title_popularity = POPULARITY_WEIGHT * self.popularity[chunk]
             for viewer, (begin, end) in enumerate(pairwise(offsets.tolist())):
-                indices, is_viewer_like = rated_indices[begin:end], is_like[begin:end]
-                liked = self._score_likes(near_values[indices[is_viewer_like]])
+                indices, is_liked_by_viewer = rated_indices[begin:end], is_liked[begin:end]
+                liked = self._score_likes(near_values[indices[is_liked_by_viewer]])
                 score = liked + title_popularity
-                if not is_viewer_like.all():
-                    disliked = near_values[indices[~is_viewer_like]].max(axis=0)
+                if not is_liked_by_viewer.all():
+                    disliked = near_values[indices[~is_liked_by_viewer]].max(axis=0)
                     score -= np.maximum(0, disliked - np.maximum(0, liked - self.settings.margin))
                 scores[viewer, start : start + chunk_size] = score
         return scores
 
     def shares(self, viewer: int, titles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the rows of a viewer's liked titles, and their shares of each score (likes, titles).
+        """Returns the rows of a viewer's liked titles, and their shares of each score (liked, titles).
 
-        A share is proportional to the squared nearness of the like to the title. The shares of a title sum to
-        1, or are all 0 if no like is near.
+        A share is proportional to the squared nearness of the liked title. The shares of a title sum to 1, or
+        are all 0 if no liked title is near.
         """
         viewer_likes, _ = self._likes_of(np.array([viewer]))
         liked = viewer_likes.titles[viewer_likes.values > 0]
@@ -82,23 +82,23 @@ class FittedNearestLikes:
         return liked, np.divide(near_values, similarity_sums, out=near_values, where=similarity_sums > 0)
 
     def reasons_for(self, viewer: int, title: int) -> list[Reason]:
-        """Returns the likes nearest to a title, and the nearest dislike if it lowers the score.
+        """Returns the liked titles nearest to a title, and the nearest disliked title if it lowers the score.
 
         Shares are proportional to the squared nearness. Reasons are sorted by share, the largest first.
         """
         viewer_likes, _ = self._likes_of(np.array([viewer]))
         near_values = nearness(self.vectors, self.crowd, viewer_likes.titles, np.array([title]))[:, 0]
-        is_like = viewer_likes.values > 0
-        liked = self._select_largest(near_values, np.flatnonzero(is_like))
-        nearest_dislike = self._select_largest(near_values, np.flatnonzero(~is_like))[:1]
-        count = max(min(self.settings.nearest, int(is_like.sum())), 1)
+        is_liked = viewer_likes.values > 0
+        liked = self._select_largest(near_values, np.flatnonzero(is_liked))
+        nearest_dislike = self._select_largest(near_values, np.flatnonzero(~is_liked))[:1]
+        count = max(min(self.settings.nearest, int(is_liked.sum())), 1)
         like_score = np.sqrt(np.square(near_values[liked]).sum() / count)
         lowers_score = near_values[nearest_dislike] > max(0, like_score - self.settings.margin)
         indices = np.concatenate([liked, nearest_dislike[lowers_score]])
         indices = indices[np.argsort(-near_values[indices], kind="stable")]
         shares = np.square(near_values[indices]) / np.square(near_values[indices]).sum()
         return [
-            Reason(int(viewer_likes.titles[index]), float(share), bool(is_like[index]))
+            Reason(int(viewer_likes.titles[index]), float(share), bool(is_liked[index]))
             for index, share in zip(indices, shares, strict=True)
         ]
 
@@ -112,7 +112,7 @@ class FittedNearestLikes:
         return sorted_indices[near_values[sorted_indices] > 0]
 
     def _score_likes(self, near_values: np.ndarray) -> np.ndarray:
-        """Computes liked(t) of all titles from their nearness to a viewer's likes (likes, titles)."""
+        """Computes liked(t) of all titles from the nearness of the liked titles (liked, titles)."""
         count = min(self.settings.nearest, len(near_values))
         if count < len(near_values):
             near_values = np.partition(near_values, len(near_values) - count, axis=0)[-count:]
@@ -129,7 +129,7 @@ class FittedNearestLikes:
 
 @configurable
 class NearestLikes:
-    """Scores titles by their nearness to the likes and dislikes of a viewer."""
+    """Scores titles by their nearness to the titles that a viewer likes or dislikes."""
 
     name: Literal["nearest_likes"] = "nearest_likes"
     nearest: int = setting(5, _NEAREST, ge=1)

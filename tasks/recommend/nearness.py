@@ -46,16 +46,16 @@ def crowds(vectors: np.ndarray) -> np.ndarray:
     return crowd
 
 
-def nearness(vectors: np.ndarray, crowd: np.ndarray, likes: np.ndarray, titles: np.ndarray) -> np.ndarray:
-    """Computes the nearness of liked titles to other titles, float32 (likes, titles), at least 0.
+def nearness(vectors: np.ndarray, crowd: np.ndarray, rated: np.ndarray, titles: np.ndarray) -> np.ndarray:
+    """Computes the nearness of rated titles to other titles, float32 (rated titles, titles), at least 0.
 
     Args:
         vectors: Vectors of all titles, float32 (titles, dim).
         crowd: Result of ``crowds(vectors)``.
-        likes: Rows of the liked titles.
+        rated: Rows of the titles that a viewer likes or dislikes.
         titles: Rows of the other titles.
     """
-    values = vectors[likes] @ vectors[titles].T
-    values += (REACH - crowd[likes] / 2)[:, None]
+    values = vectors[rated] @ vectors[titles].T
+    values += (REACH - crowd[rated] / 2)[:, None]
     values -= crowd[titles] / 2
     return np.maximum(values, 0, out=values)

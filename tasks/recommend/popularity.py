@@ -10,7 +10,10 @@ from tasks.recommend.likes import Likes, Reason, Titles
 
 
 def popularity(likes: Likes, titles: Titles) -> np.ndarray:
-    """Computes the popularity log(1 + likes + airings / (1 + maximum of airings)) of titles, float32."""
+    """Computes the popularity of titles, float32: log(1 + viewers + airings / (1 + maximum of airings)).
+
+    ``viewers`` is the number of viewers who like a title.
+    """
     liked = np.bincount(likes.titles[likes.values > 0], minlength=len(titles))
     return np.log1p(liked + titles.airings / (1 + titles.airings.max(initial=0))).astype(np.float32)
 
@@ -40,11 +43,11 @@ class FittedPopularity:
 
 @configurable
 class Popularity:
-    """Ranks titles by their number of likes; titles with equally many likes, by their number of airings."""
+    """Ranks titles by the number of viewers who like them, then by their number of airings."""
 
     name: Literal["popularity"] = "popularity"
 
     def fit(self, likes: Likes, titles: Titles) -> FittedPopularity:
-        """Counts the likes of each title. Raises a ValueError if likes refer to titles outside ``titles``."""
+        """Computes popularities. Raises a ValueError if likes refer to titles outside ``titles``."""
         titles.check(likes)
         return FittedPopularity(popularity(likes.deduplicate(), titles))

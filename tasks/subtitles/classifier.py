@@ -151,10 +151,9 @@ class PatternClassifier:
 
         If the classifiers are not certain, no pattern is assigned.
         """
-        patterns_by_rule = [match_rule(text) for text in sub_titles]
-        names = [name or "" for name in patterns_by_rule]
+        names = [match_rule(text) or "" for text in sub_titles]
         probabilities = np.full(len(names), np.nan, np.float32)
-        indices_without_rule = [index for index, name in enumerate(patterns_by_rule) if name is None]
+        indices_without_rule = [index for index, name in enumerate(names) if not name]
         class_probabilities = self.probabilities([sub_titles[index] for index in indices_without_rule])
         for index, row in zip(indices_without_rule, class_probabilities):
             best, probabilities[index] = int(row.argmax()), row.max()

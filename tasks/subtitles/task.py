@@ -32,7 +32,7 @@ class PatternCounts:
 
 
 @task(name="patterns", task_run_name="patterns", persist_result=False)
-def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "") -> PatternCounts:
+def find_patterns(home: str, settings: PatternSettings, use_stored: bool, run: str = "") -> PatternCounts:
     """Trains a classifier on the catalogue's sub-titles, and writes their patterns to the catalogue.
 
     Stores the classifier in the home, and logs loss, confusion matrix and counts to MLflow.
@@ -40,7 +40,7 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
     Args:
         home: Path of a home with a catalogue.
         settings: Settings of the classifier and its training.
-        kept: Whether to use the classifier that is stored in the home instead of training a classifier.
+        use_stored: Whether to use the classifier that is stored in the home instead of training a classifier.
         run: Id of the MLflow run; "" to log nothing.
 
     Raises:
@@ -50,7 +50,9 @@ def find_patterns(home: str, settings: PatternSettings, kept: bool, run: str = "
     with Catalogue.open(workspace.home) as catalogue:
         table = read_sub_titles(catalogue)
     sub_titles = table["sub_title"].to_pylist()
-    model = read_classifier(workspace.home) if kept else _train(workspace.home, sub_titles, settings, run)
+    model = (
+        read_classifier(workspace.home) if use_stored else _train(workspace.home, sub_titles, settings, run)
+    )
     patterns = model.classify(sub_titles)
     rows = pa.table(
         [sub_titles, patterns.names, patterns.nullable_probabilities()], schema=SUB_TITLE_PATTERNS

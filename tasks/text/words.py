@@ -21,7 +21,7 @@ import functools
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from tasks.form import configurable, setting
 from tasks.text.splitting import WORD as LETTERS
@@ -29,8 +29,10 @@ from tasks.text.splitting import split_words
 from tasks.text.titles import parse_title
 
 Token = tuple[int, str]  # index in KINDS, text
-AIRING_KINDS = ("channel", "hour", "weekday", "duration", "manner")
-FACT_KINDS = ("person", "country", "date", "rating", "keyword", "original_language", "length")
+AiringKind = Literal["channel", "hour", "weekday", "duration", "manner"]
+FactKind = Literal["person", "country", "date", "rating", "keyword", "original_language", "length"]
+AIRING_KINDS: tuple[AiringKind, ...] = get_args(AiringKind)
+FACT_KINDS: tuple[FactKind, ...] = get_args(FactKind)
 CONTEXT_KINDS = (*AIRING_KINDS, *FACT_KINDS)  # described in tasks/tokenize/contexts.py
 KINDS = ("word", "bigram", "ngram", "edge", "shape", "raw", "mark", *CONTEXT_KINDS)
 # Indices in KINDS. CONTEXT is the index of the first context kind.

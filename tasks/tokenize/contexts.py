@@ -43,12 +43,13 @@ SCHEMA = pa.schema({"title_id": pa.int32(), "kind": pa.string(), "token": pa.str
 
 def write_contexts(
     connection: Connection,
+    *,
     guide: Path,
     variants: Path,
-    next_period_ids: ArrayLike,
-    next_period_begin: int | None,
     kinds: Sequence[str],
     path: Path,
+    next_period_ids: ArrayLike = (),
+    next_period_begin: int | None = None,
 ) -> None:
     """Writes the distinct context tokens of each title to a Parquet file.
 
@@ -59,11 +60,11 @@ def write_contexts(
         connection: Temporary database.
         guide: Folder with the Parquet files of a Guide.
         variants: Parquet file with the columns raw_title (as in the feed) and title_id.
-        next_period_ids: Ids of the titles in the held-out set next_period.
-        next_period_begin: Begin of next_period in microseconds since 1970; None if there is no such set.
         kinds: Kinds of tokens to write: any of CONTEXT_KINDS (tasks/text/words.py) and ``pattern``, which
             adds the pattern that most sub-titles of a title have (``manner:pattern:guests``).
         path: The file to write.
+        next_period_ids: Ids of the titles in the held-out set next_period.
+        next_period_begin: Begin of next_period in microseconds since 1970; None if there is no such set.
     """
     next_titles = pa.table({"title_id": pa.array(next_period_ids, pa.int32())})  # noqa: F841  (SQL reads this variable)
     connection.execute("CREATE OR REPLACE TABLE patterns (sub_title VARCHAR, pattern VARCHAR)")
@@ -93,9 +94,9 @@ def write_contexts(
     files = {name: escape_glob(guide / f"{name}.parquet") for name in ("programmes", "channels")}
     connection.execute(query, files | {"variants": escape_glob(variants), "cut": next_period_begin})
     connection.execute(_LENGTH_CLASS)
-    (titles,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
+    (end,) = connection.sql("SELECT coalesce(max(title_id) + 1, 0) FROM context_airings").fetchall()[0]
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for first_title in range(0, titles, CHUNK_TITLES):
+        for first_title in range(0, end, CHUNK_TITLES):
             values = {"first": first_title, "end": first_title + CHUNK_TITLES, "kinds": list(kinds)}
             writer.write_table(connection.sql(_TOKENS_OF_CHUNK, params=values).to_arrow_table().cast(SCHEMA))
 

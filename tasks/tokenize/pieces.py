@@ -24,8 +24,6 @@ from tasks.text.words import KINDS
 from tasks.tokenize.shows import write_shows
 from tasks.tokenize.splits import EarlierSplit, Split, SplitSettings, split_titles
 
-BLOCK_TITLES = 2000  # titles tokenized at once
-
 
 def gather_shows(connection: Connection, raw_titles: Path, folder: Path, submit: Submit) -> Path:
     """Groups raw titles into shows, and writes variants.parquet (raw_title, title_id).
@@ -62,10 +60,15 @@ def write_titles(
     """
     table = pq.read_table(shows, columns=["first_airing", "last_airing", "placeholder"])
     first_airings, last_airings, placeholders = (column.to_numpy() for column in table.columns)
-    last_start = int(last_airings.max()) if len(last_airings) else 0
-    keys, families = vocabulary.texts_of(shows, "show_key"), vocabulary.texts_of(shows, "family")
-    inputs = keys, families, first_airings, last_start, placeholders.astype(bool)
-    split = split_titles(*inputs, settings, earlier)
+    split = split_titles(
+        show_keys=vocabulary.texts_of(shows, "show_key"),
+        families=vocabulary.texts_of(shows, "family"),
+        first_airings=first_airings,
+        last_start=int(last_airings.max()) if len(last_airings) else 0,
+        placeholders=placeholders.astype(bool),
+        settings=settings,
+        earlier=earlier,
+    )
     names, begin = pa.array(vocabulary.SPLITS), 0
     with pq.ParquetWriter(path, vocabulary.TITLES, compression="zstd") as writer:
         for batch in vocabulary.batches_of(shows, rows=piece_titles):
@@ -108,13 +111,13 @@ def tokenize_piece(titles: Path, piece: int, folder: Path) -> None:
     """Tokenizes the titles of a row group. Writes the tokens with counts, and the token numbers of titles."""
     row_group = vocabulary.read_piece(titles, piece, ["raw_title", "split"])
     tokenizer = read_tokenizer(folder)
-    raw_titles, lengths, numbers = row_group["raw_title"].to_pylist(), [], []
+    lengths, numbers = [], []
     # Tokens are numbered in the order of their first occurrence in the piece.
     number_of: defaultdict[tuple[int, str], int] = defaultdict(count().__next__)
-    for start in range(0, len(raw_titles), BLOCK_TITLES):
-        for title in tokenizer.all_tokens(raw_titles[start : start + BLOCK_TITLES]):
-            lengths.append(len(title))
-            numbers.extend(map(number_of.__getitem__, title))
+    for raw_title in row_group["raw_title"].to_pylist():
+        title_tokens = tokenizer.tokens(raw_title)
+        lengths.append(len(title_tokens))
+        numbers.extend(map(number_of.__getitem__, title_tokens))
     tokens = Ragged(offsets_of(lengths), np.array(numbers, dtype=np.int32))
     in_training = np.repeat(row_group["split"].to_numpy() == vocabulary.SPLITS[vocabulary.TRAIN], lengths)
     title_and_token = tokens.row_ids[in_training] * len(number_of) + tokens.values[in_training]

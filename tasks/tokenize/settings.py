@@ -5,27 +5,13 @@ from typing import Literal
 from tasks.form import configurable, setting
 from tasks.pool_settings import PoolSettings
 from tasks.text.tokenizers import Tokenizer
-from tasks.text.words import CONTEXT_KINDS, WordsAndNgrams
+from tasks.text.words import CONTEXT_KINDS, AiringKind, FactKind, WordsAndNgrams
 from tasks.tokenize.splits import SplitSettings
 
 _EXPONENT_HELP = "Exponent of the inverse-frequency weight of updates of a token's embedding; 0: no weights"
 _CONTEXT_HELP = "Context of titles (airings and facts) used as tokens; pattern requires `guidespace patterns`"
 _REUSE_HELP = "Share of new, changed and removed titles up to which an earlier model is used; 0: always train"
-ContextKind = Literal[
-    "channel",
-    "hour",
-    "weekday",
-    "duration",
-    "manner",
-    "person",
-    "country",
-    "date",
-    "rating",
-    "keyword",
-    "original_language",
-    "length",
-    "pattern",
-]
+ContextKind = Literal[AiringKind, FactKind, "pattern"]
 
 
 @configurable

@@ -53,6 +53,7 @@ class Split(NamedTuple):
 
 
 def split_titles(
+    *,
     show_keys: Iterable[str],
     families: Iterable[str],
     first_airings: np.ndarray,

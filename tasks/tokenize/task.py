@@ -63,8 +63,9 @@ def tokenize(
             shows = gather_shows(connection, raw_titles, folder, submit)
             if earlier and not earlier.matches(connection, shows):
                 earlier = None
-            inputs = connection, workspace.folder(guide), shows, folder
-            write_tokens = partial(_write_titles_and_tokens, *inputs, settings=settings, submit=submit)
+            write_tokens = partial(
+                _write_titles_and_tokens, connection, workspace.folder(guide), shows, folder, submit, settings
+            )
             split, dictionary_files = write_tokens(earlier=earlier and earlier.split())
             titles, contexts = folder / "titles.parquet", folder / "contexts.parquet"
             if earlier and not earlier.matches(connection, titles, contexts):
@@ -90,8 +91,9 @@ def _write_titles_and_tokens(
     guide: Path,
     shows: Path,
     folder: Path,
-    settings: TokenizeSettings,
     submit: Submit,
+    settings: TokenizeSettings,
+    *,
     earlier: EarlierSplit | None,
 ) -> tuple[Split, list[Path]]:
     """Writes titles.parquet, contexts.parquet and the tokens of each piece of titles.
@@ -100,11 +102,18 @@ def _write_titles_and_tokens(
     """
     titles = folder / "titles.parquet"
     split = write_titles(shows, settings.splits, titles, settings.piece, earlier)
-    period = np.flatnonzero(split.codes == NEXT_PERIOD), split.next_period_begin
-    inputs = guide, folder / "variants.parquet", *period, settings.context, folder / "contexts.parquet"
     with ThreadPoolExecutor(1) as executor:
         # A thread is enough, because DuckDB releases the GIL.
-        contexts_written = executor.submit(write_contexts, connection.cursor(), *inputs)
+        contexts_written = executor.submit(
+            write_contexts,
+            connection.cursor(),
+            guide=guide,
+            variants=folder / "variants.parquet",
+            next_period_ids=np.flatnonzero(split.codes == NEXT_PERIOD),
+            next_period_begin=split.next_period_begin,
+            kinds=settings.context,
+            path=folder / "contexts.parquet",
+        )
         dictionary_files = tokenize_titles(titles, folder, submit)
         contexts_written.result()
     return split, dictionary_files

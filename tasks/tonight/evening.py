@@ -92,6 +92,7 @@ def open_evening(
     opinions: pa.Table,
     seen: pa.Table,
     settings: TonightSettings,
+    *,
     champion: Champion | None = None,
 ) -> OpenEvening:
     """Loads the programmes that start from ``begin`` to ``end`` (exclusive), and the data to rank them.

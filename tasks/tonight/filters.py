@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tasks.tonight.exclusions import Exclusion
-from tasks.tonight.programmes import Programme, Show
+from tasks.tonight.programmes import Programme, Show, filter_programmes
 from tasks.tonight.settings import TonightSettings
 
 ADULT_AGE = 18  # with a lower age limit, adult programmes cannot be included
@@ -50,13 +50,7 @@ def lifted_exclusions(settings: TonightSettings) -> tuple[Exclusion, ...]:
 def hide_programmes(shows: Sequence[Show], settings: TonightSettings) -> tuple[list[Show], HiddenCounts]:
     """Returns the shows without programmes that the settings hide, and the numbers of hidden programmes."""
     hidden = HiddenCounts()
-    visible_shows = []
-    for show in shows:
-        programmes = tuple(
-            programme for programme in show.programmes if not _is_hidden(programme, settings, hidden)
-        )
-        if programmes:
-            visible_shows.append(replace(show, programmes=programmes))
+    visible_shows = filter_programmes(shows, lambda _, programme: not _is_hidden(programme, settings, hidden))
     return visible_shows, hidden
 
 

@@ -1,14 +1,13 @@
 """Selects the programmes of an evening by kind: film, series, news, sport, children, music, other."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from storage.formats.programme_kinds import KIND_COLUMNS
 from tasks.kinds.kinds import Kind, KindPrediction
-from tasks.tonight.programmes import Show
+from tasks.tonight.programmes import Programme, Show, filter_programmes
 
 
 def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) -> list[Show]:
@@ -22,25 +21,16 @@ def select_kinds(shows: Sequence[Show], kinds: Collection[Kind], model: Path) ->
         kinds: Selected kinds.
         model: Model folder.
     """
-    from tasks.kinds.decisions import TitleKinds  # takes 0.05 s, and is needed only with --kind
+    from tasks.kinds.decisions import kinds_of_programme  # takes 0.05 s, and is needed only with --kind
 
-    title_kinds = _read_kinds(model, {show.show_key for show in shows})
-    kinds_of_titles = TitleKinds([title_kinds.get(show.show_key, ()) for show in shows])
-    selected_shows = []
-    for index, show in enumerate(shows):
-        programmes = tuple(
-            programme
-            for programme in show.programmes
-            if any(
-                prediction.kind in kinds
-                for prediction in kinds_of_titles.kinds_of_programme(
-                    index, programme.categories, bool(programme.episode)
-                )
-            )
-        )
-        if programmes:
-            selected_shows.append(replace(show, programmes=programmes))
-    return selected_shows
+    predicted_kinds = _read_kinds(model, {show.show_key for show in shows})
+
+    def is_selected(show: Show, programme: Programme) -> bool:
+        title_kinds, is_numbered = predicted_kinds.get(show.show_key, ()), bool(programme.episode)
+        predictions = kinds_of_programme(title_kinds, programme.categories, is_numbered)
+        return any(prediction.kind in kinds for prediction in predictions)
+
+    return filter_programmes(shows, is_selected)
 
 
 def _read_kinds(model: Path, show_keys: Collection[str]) -> dict[str, tuple[KindPrediction, ...]]:

@@ -9,8 +9,8 @@ one of its rows has it. Flags and ratings are also read from marks in the title 
 
 import datetime
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -104,8 +104,9 @@ def group_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) ->
     slots: dict[tuple[str, int], list[tuple[dict[str, Any], _ProgrammeRows]]] = {}
     rows = [{**row, **_derive_fields(row)} for row in upcoming.to_pylist()]
     for row in sorted(rows, key=lambda row: (row["start"], row["delay_hours"], row["channel_name"])):
-        names = row["title"], row["show_key"], row["channel_name"]
-        exclusion = find_exclusion(*names, row["categories"] or ())
+        exclusion = find_exclusion(
+            row["title"], row["show_key"], row["channel_name"], row["categories"] or ()
+        )
         if exclusion is not None and exclusion not in include:
             continue
         minute = (row["start"] - datetime.timedelta(hours=row["delay_hours"])).timestamp() // 60
@@ -123,6 +124,16 @@ def group_programmes(upcoming: pa.Table, include: Collection[Exclusion] = ()) ->
         Show(key, tuple(sorted(programmes, key=lambda programme: programme.start)))
         for key, programmes in shows.items()
     ]
+
+
+def filter_programmes(shows: Sequence[Show], is_selected: Callable[[Show, Programme], bool]) -> list[Show]:
+    """Returns the shows with the selected programmes only, and omits shows without a selected programme."""
+    selected_shows = []
+    for show in shows:
+        programmes = tuple(programme for programme in show.programmes if is_selected(show, programme))
+        if programmes:
+            selected_shows.append(replace(show, programmes=programmes))
+    return selected_shows
 
 
 def channel_twin(name: str) -> tuple[str, int]:

@@ -19,23 +19,15 @@ def to_table(lists: Iterable[Iterable[Recommendation]]) -> pa.Table:
 
 
 def _to_row(recommendation: Recommendation) -> dict[str, Any]:
+    """Returns the values of a row. ``pa.Table.from_pylist`` ignores the fields that are not in the schema."""
     programme = recommendation.programme
     return {
+        **vars(programme),
         "viewer": recommendation.viewer,
         "rank": recommendation.rank,
         "score": recommendation.score,
         "start": programme.start.replace(tzinfo=None),
         "stop": programme.stop and programme.stop.replace(tzinfo=None),
-        "channel": programme.channel,
-        "title": programme.title,
-        "sub_title": programme.sub_title,
-        "episode": programme.episode,
-        "categories": programme.categories,
-        "is_new": programme.is_new,
-        "is_premiere": programme.is_premiere,
-        "is_repeat": programme.is_repeat,
-        "age": programme.age,
-        "ratings": programme.ratings,
         "also": [
             {"start": airing.start.replace(tzinfo=None), "channel": airing.channel}
             for airing in programme.also

@@ -51,6 +51,6 @@ def genre_ids(category: str) -> Iterator[tuple[str, str]]:
     Items without a genre are omitted. Like Kodi, this splits categories at commas and keeps the spaces.
     """
     for item in category.split(","):
-        genre_id = next(map(_read_genre_ids().get, genre_table().find_rows(item.strip())), None)
+        genre_id = next(map(_read_genre_ids().get, genre_table().find_names(item.strip())), None)
         if genre_id:
             yield item, genre_id

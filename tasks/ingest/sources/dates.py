@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.ingest.sources.feeds import FeedError, NamedFeed, source_of
+from tasks.ingest.sources.feeds import FeedError, NamedFeed
 from tasks.ingest.sources.resolve import resolve
 
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01]))?(?!\d)")
@@ -47,11 +47,10 @@ def dated_guides(
     """
     guides: list[DatedFeed] = []
     for feed in resolve(references, private_addresses):
-        date, source = extract_date(source_of(feed))
+        date, source = extract_date(feed.source)
         if date is not None and first <= date <= last:
-            location = feed.location if isinstance(feed, NamedFeed) else feed
             midnight = datetime.datetime.combine(date, datetime.time(), zone)
-            guides.append(DatedFeed(location=location, source=source, grabbed_at=midnight))
+            guides.append(DatedFeed(location=feed.location, source=source, grabbed_at=midnight))
     if not guides:
         raise FeedError(
             f"{' '.join(references)}: no guide with a date from {first} to {last} in its name; expected "

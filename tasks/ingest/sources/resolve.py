@@ -1,4 +1,4 @@
-"""Resolves users' references to feeds (paths, patterns, folders, URLs, ``env:NAME``) to paths and URLs."""
+"""Resolves users' references to feeds: paths, patterns, folders, URLs and ``env:NAME``."""
 
 import glob
 import os
@@ -25,18 +25,18 @@ FOLDER_SUFFIXES = (*GUIDE_SUFFIXES, ".zip")  # file name suffixes of guides in a
 _MISTYPED_URL = re.compile(r"(?:https?|s?ftp|s3|gs)(?::|//)", re.IGNORECASE)  # start of a malformed URL
 
 
-def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[str | NamedFeed]:
-    """Returns the distinct paths and URLs for references to feeds. Raises FeedError if one is invalid."""
-    locations, errors = locate(references, private_addresses)
+def resolve(references: Sequence[str | NamedFeed], private_addresses: bool = False) -> list[NamedFeed]:
+    """Returns the distinct feeds for references to feeds. Raises FeedError if a reference is invalid."""
+    located_feeds, errors = locate(references, private_addresses)
     for _, error in errors:
         raise error
-    return locations
+    return located_feeds
 
 
 def locate(
     references: Sequence[str | NamedFeed], private_addresses: bool = False
-) -> tuple[list[str | NamedFeed], list[tuple[str, FeedError]]]:
-    """Returns the distinct absolute paths and URLs for references to feeds, in the order of the references.
+) -> tuple[list[NamedFeed], list[tuple[str, FeedError]]]:
+    """Returns the distinct feeds for references to feeds, in the order of the references.
 
     The files that match a pattern and the files in a folder are sorted.
 
@@ -46,31 +46,32 @@ def locate(
         private_addresses: Whether patterns may be listed on hosts with private addresses.
 
     Returns:
-        Paths and URLs, and (name of the feed, error) for each reference that cannot be resolved.
+        Feeds with absolute paths or URLs, and (name of the feed, error) for each reference that cannot be
+        resolved.
 
     Raises:
         FeedError: There are no references, or two URLs differ only in secrets.
     """
     if not references:
         raise FeedError("no feed given; name a file, a pattern, a directory or a URL")
-    locations: dict[str | NamedFeed, None] = {}
+    located_feeds: dict[NamedFeed, None] = {}
     errors = []
     for feed in references:
         try:
-            locations.update(dict.fromkeys(_resolve_one(feed, private_addresses)))
+            located_feeds.update(dict.fromkeys(_resolve_one(feed, private_addresses)))
         except FeedError as error:
             errors.append((_source_of_reference(feed), error))
         except OSError as error:
             source = _source_of_reference(feed)
             errors.append((source, feeds.unreadable_path_error(source, error)))
-    _check_distinct(locations)
-    return list(locations), errors
+    _check_distinct(located_feeds)
+    return list(located_feeds), errors
 
 
-def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | NamedFeed]:
-    """Returns the paths and URLs for one path, pattern, folder, URL or ``env:NAME``.
+def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[NamedFeed]:
+    """Returns the feeds for one path, pattern, folder, URL or ``env:NAME``.
 
-    A URL in an environment variable becomes a NamedFeed with the name ``env:NAME``, which hides the URL.
+    The source of a URL in an environment variable is ``env:NAME``, which hides the URL.
     """
     if isinstance(feed, NamedFeed) and feed.problem:
         raise FeedError(f"{feed.source}: {feed.problem}")
@@ -86,7 +87,8 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
             raise FeedError(f"{name}: this environment variable is not set, or empty; expected a path or URL")
     if is_url(text):
         urls = _expand_pattern(text, name, private_addresses)
-        return [NamedFeed(location=text, source=name)] if name and urls == [text] else list(urls)
+        source = name if urls == [text] else ""
+        return [NamedFeed(location=url, source=source or source_of(url)) for url in urls]
     if _MISTYPED_URL.match(text) and not os.path.exists(text):
         raise _invalid_url_error(re.split("[?#]", text.rpartition("@")[2])[0])
     path = Path(text).expanduser()
@@ -104,7 +106,7 @@ def _resolve_one(feed: str | NamedFeed, private_addresses: bool) -> list[str | N
         files, problem = [], "no such file; expected a path, a pattern, a directory or a URL"
     if not files:
         raise FeedError(f"{text}: {problem}")
-    return [os.path.abspath(file) for file in files]
+    return [NamedFeed(location=path, source=path) for path in map(os.path.abspath, files)]
 
 
 def _source_of_reference(reference: str | NamedFeed) -> str:
@@ -123,10 +125,10 @@ def _invalid_url_error(source: str) -> FeedError:
     )
 
 
-def _check_distinct(locations: Iterable[str | NamedFeed]) -> None:
+def _check_distinct(located_feeds: Iterable[NamedFeed]) -> None:
     """Raises FeedError if two URLs differ only in secrets, because they would have the same source."""
     sources: set[str] = set()
-    for source in map(source_of, locations):
+    for source in (feed.source for feed in located_feeds):
         if source in sources:
             raise FeedError(
                 f"{source}: two URLs differ only in user, password or parameters that are not part of the "

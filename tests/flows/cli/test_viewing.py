@@ -197,10 +197,10 @@ def test_a_running_flow_does_not_restore_a_forgotten_viewer(home, monkeypatch):
     tracking = Tracking(home)
     run, code = tracking.start_run("recommend-forget", "tonight"), hash_viewer(home, "Eve")
 
-    def open_later(*arguments):
+    def open_later(*arguments, **options):
         read.set()
         assert waits.wait(60), "forget does not wait for the writer of the home"
-        return open_evening(*arguments)
+        return open_evening(*arguments, **options)
 
     monkeypatch.setattr(tasks.tonight.task, "open_evening", open_later)
     monkeypatch.setattr(flows.cli.likes, "print", lambda *_, **__: waits.set(), raising=False)

@@ -54,8 +54,7 @@ def test_a_title_gets_the_pattern_of_most_of_its_airings_as_a_token(tmp_path):
     )
     for kinds, wanted in ((("hour", "pattern"), {"manner:pattern:part"}), (("hour", "manner"), set())):
         with temporary_database(tmp_path) as connection:
-            write_contexts(
-                connection, tmp_path, tmp_path / "v.parquet", [], None, kinds, tmp_path / "c.parquet"
-            )
+            variants, path = tmp_path / "v.parquet", tmp_path / "c.parquet"
+            write_contexts(connection, guide=tmp_path, variants=variants, kinds=kinds, path=path)
         found = set(pq.read_table(tmp_path / "c.parquet")["token"].to_pylist())
         assert {token for token in found if "pattern" in token} == wanted and "hour:12" in found

@@ -29,7 +29,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def fill(model: Path, tmp_path: Path) -> Callable:
     """Function that fills a guide; returns the output and the report."""
-    from tasks.enrich.enrich import plan, read_guide
+    from tasks.enrich.enrich import open_enricher, read_guide
     from tasks.enrich.model import CategoryModel
     from tasks.enrich.settings import EnrichOptions
     from tasks.enrich.source import open_source
@@ -50,9 +50,8 @@ def fill(model: Path, tmp_path: Path) -> Callable:
         chosen = EnrichOptions(**options)
         with open_source(str(file), work, IngestSettings()) as source:
             read = read_guide(source, work, chosen)
-            enrichment = plan(source, *read, CategoryModel(folder, corrections), chosen, home_guide)
-            written = b"".join(enrichment.pieces())
-            enrichment.report.damage = source.damage
-            return written, enrichment.report
+            enricher = open_enricher(source, *read, CategoryModel(folder, corrections), chosen, home_guide)
+            written = b"".join(enricher.pieces())
+            return written, enricher.report
 
     return fill_

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from lxml import etree
 
+from tasks.enrich.enrich import read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.insertion import CATEGORY_PREDECESSORS, find_insertion_point
 from tasks.enrich.settings import EnrichOptions
@@ -174,6 +175,15 @@ def test_damaged_compression_is_written_up_to_the_damage(fill: Callable, tmp_pat
     written, report = fill(file)
     assert "ends early" in report.damage and report.programmes > 1000
     assert len(written) < len(content) and content.startswith(ADDED.sub(b"", written))
+
+
+def test_damage_that_another_process_reads_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.enrich.enrich.SEPARATE_PROCESS_BYTES", 0)
+    file = tmp_path / "cut.xml.gz"
+    file.write_bytes(gzip.compress(guide(programme(BAKING)).encode())[:-9])
+    with open_source(str(file), tmp_path, IngestSettings()) as source:
+        survey, _ = read_guide(source, tmp_path, EnrichOptions())
+    assert survey.damage == "the file ends early"
 
 
 def test_files_that_cannot_be_reproduced_are_refused(fill: Callable) -> None:

@@ -17,7 +17,6 @@ from tasks.enrich.players.dvb import GENRES_TABLE
 from tasks.enrich.players.kodi import genres_xml
 from tasks.enrich.report import report_lines
 from tasks.enrich.settings import EnrichOptions, make_players
-from tasks.kinds.decisions import TitleKinds
 from tasks.kinds.kinds import KindPrediction
 from tests.tasks.enrich.guides import BAKING, MARKED, NEW, programme
 from tests.tasks.enrich.test_bytes import DTD, FILES, LONG, guide
@@ -109,6 +108,7 @@ def test_additions_for_players_are_marked_and_valid_and_all_else_is_copied(fill:
     assert b"<category>Film</category><category>Movie</category><!-- guidespace 1.00 -->" in body
     assert b"<category>COOKERY</category><!-- guidespace 1.00 -->\n    <category>Leisure hobbies<" in body
     assert report.written["jellyfin"] == report.written["emby"] == {"Movie": 1}
+    assert {"Film", "Movie", "COOKERY"} <= report.categories
     lines = list(report_lines(report, EnrichOptions(players=make_players(["emby", "kodi"])), "out.xml"))
     assert "added for emby: Movie to 1 programmes" in lines and "added for kodi: nothing" in lines
     assert "The table of genres for Kodi: out.genres.xml" in lines
@@ -145,16 +145,23 @@ def test_a_movie_never_has_an_episode_number(fill: Callable) -> None:
 
 
 def test_predicted_kinds_and_genres_have_a_confidence() -> None:
-    film = TitleKinds([(KindPrediction("film", 0.98, "predicted"),)])
+    film = [(KindPrediction("film", 0.98, "predicted"),)]
     for_jellyfin = PlayerNames(make_players(["jellyfin"]), film, {})
-    assert for_jellyfin.select_names(0, (), ["Drama"], is_numbered=False) == (["Drama", "Movie"], 0.98)
-    assert for_jellyfin.select_names(0, ("Drama",), [], is_numbered=True) == ([], 1.0)
-    assert for_jellyfin.select_names(0, (), ["Movie"], is_numbered=True) == ([], 1.0)
-    assert for_jellyfin.select_names(0, ("Football",), [], is_numbered=False) == ([], 1.0)
-    for_kodi = PlayerNames(make_players(["kodi"]), TitleKinds([()]), {0: ("Sports", 0.91)})
-    assert for_kodi.select_names(0, ("Regular",), [], is_numbered=False) == (["Sports"], 0.91)
-    assert for_kodi.select_names(0, ("Crime",), [], is_numbered=False) == ([], 1.0)
-    assert for_kodi.categories == {"Regular", "Sports", "Crime"}
+    assert for_jellyfin.select_names(0, (), ["Drama"], is_numbered=False) == (
+        ["Drama", "Movie"],
+        0.98,
+        [("jellyfin", "Movie")],
+    )
+    assert for_jellyfin.select_names(0, ("Drama",), [], is_numbered=True) == ([], 1.0, [])
+    assert for_jellyfin.select_names(0, (), ["Movie"], is_numbered=True) == ([], 1.0, [])
+    assert for_jellyfin.select_names(0, ("Football",), [], is_numbered=False) == ([], 1.0, [])
+    for_kodi = PlayerNames(make_players(["kodi"]), [()], {0: ("Sports", 0.91)})
+    assert for_kodi.select_names(0, ("Regular",), [], is_numbered=False) == (
+        ["Sports"],
+        0.91,
+        [("kodi", "Sports")],
+    )
+    assert for_kodi.select_names(0, ("Crime",), [], is_numbered=False) == ([], 1.0, [])
 
 
 def test_placeholders_do_not_get_the_kind_of_other_airings(fill: Callable) -> None:

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from storage.catalogue.connection import Catalogue
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings
+from tasks.ingest.sources.resolve import resolve
 
 NOW = datetime.datetime(2025, 3, 1, 4, 0, tzinfo=datetime.UTC)
 SOUND = (
@@ -25,6 +27,11 @@ def guide(*content: str, programmes: int = 0) -> bytes:
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<tv>\n' + "\n".join([*sound, *content]) + "\n</tv>\n"
     ).encode()
+
+
+def locations(references: Sequence[str]) -> list[str]:
+    """Returns the paths and URLs for references to feeds."""
+    return [feed.location for feed in resolve(references)]
 
 
 def read(home: Path, *feeds: object, **settings: Any) -> list[FeedResult]:

@@ -9,7 +9,7 @@ from guides import NOW, guide, read, rows
 
 from storage.catalogue.connection import Catalogue
 from storage.home.workspace import Workspace
-from tasks.ingest.checks import check_guide
+from tasks.ingest.anomalies import check_guide
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.results import FeedResult
 from tasks.ingest.settings import IngestSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from guides import NOW, guide, read, real_data, rows
+from guides import NOW, guide, locations, read, real_data, rows
 
 from storage.catalogue.connection import Catalogue
 from tasks.ingest.check import check_feeds
@@ -216,9 +216,9 @@ def test_resolve_paths_globs_directories(tmp_path: Path) -> None:
     for name in ("b.xml", "a.xml.gz", "notes.md", "[K8].xml"):
         (tmp_path / name).write_bytes(b"x")
     a, b, odd = (str(tmp_path / name) for name in ("a.xml.gz", "b.xml", "[K8].xml"))
-    assert resolve([str(tmp_path)]) == [odd, a, b]
-    assert resolve([str(tmp_path / "*.xml*"), b, odd]) == [odd, a, b]
-    assert resolve([odd, "https://example.org/x.xml"]) == [odd, "https://example.org/x.xml"]
+    assert locations([str(tmp_path)]) == [odd, a, b]
+    assert locations([str(tmp_path / "*.xml*"), b, odd]) == [odd, a, b]
+    assert locations([odd, "https://example.org/x.xml"]) == [odd, "https://example.org/x.xml"]
 
 
 @pytest.mark.parametrize(

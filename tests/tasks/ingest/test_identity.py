@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from guides import guide, read, rows
+from guides import guide, locations, read, rows
 
 from storage.catalogue.connection import Catalogue
 from storage.catalogue.feeds import SOURCE_TABLES
@@ -74,7 +74,7 @@ def test_two_feeds_with_the_same_source_are_refused(tmp_path: Path, address: str
         read(tmp_path, f"{address}?user=ann&key=k111", f"{address}?user=bob&key=k222")
     assert not any(secret in str(caught.value) for secret in ("ann", "bob", "k111", "k222"))
     assert sources(tmp_path) == []
-    assert resolve([f"{address}?key=k111", f"{address}?key=k111"]) == [f"{address}?key=k111"]
+    assert locations([f"{address}?key=k111", f"{address}?key=k111"]) == [f"{address}?key=k111"]
 
 
 def renamed(home: Path, names: dict[str, str]) -> None:
@@ -164,7 +164,7 @@ def test_a_url_keeps_its_history_when_it_moves_into_a_variable(
 def test_variables_with_paths_and_empty_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.xml").write_bytes(guide(programmes=3))
     monkeypatch.setenv("GUIDES", f" {tmp_path}/*.xml\n")
-    assert resolve(["env:GUIDES"]) == [str(tmp_path / "a.xml")]
+    assert locations(["env:GUIDES"]) == [str(tmp_path / "a.xml")]
     monkeypatch.setenv("GUIDES", "")
     for name in ("env:GUIDES", "env:NO_SUCH_VARIABLE"):
         with pytest.raises(FeedError, match=f"{name}: this environment variable is not set, or empty"):
@@ -179,7 +179,7 @@ def test_concealed_feeds_are_resolved(address: str) -> None:
         "https://example.org/g.xml?country=de",
         "guides/*.xml",
     ]
-    assert resolve(conceal_secrets([full_url])) == [full_url]
+    assert locations(conceal_secrets([full_url])) == [full_url]
     assert "k111" not in repr(NamedFeed(location=full_url, source="env:X"))
 
 
@@ -238,8 +238,8 @@ def test_double_star_visits_each_folder_once(tmp_path: Path) -> None:
         link.symlink_to(target)
     (guides / "latest.xml").symlink_to(guides / "a.xml")  # a file of another name is another source
     every = [str(guides / name) for name in ("a.xml", "far/c.xml", "fr/b.xml", "latest.xml")]
-    assert resolve([f"{guides}/**/*.xml"]) == every
-    assert resolve([f"{guides}/**"]) == every
+    assert locations([f"{guides}/**/*.xml"]) == every
+    assert locations([f"{guides}/**"]) == every
     below_fr = ["fr/b.xml", "fr/up/a.xml", "fr/up/far/c.xml", "fr/up/latest.xml"]
-    assert resolve([f"{guides}/**/fr/**/*.xml"]) == [str(guides / name) for name in below_fr]
-    assert resolve([f"{tmp_path}/g*/**/b.xml"]) == [str(guides / "fr" / "b.xml")]
+    assert locations([f"{guides}/**/fr/**/*.xml"]) == [str(guides / name) for name in below_fr]
+    assert locations([f"{tmp_path}/g*/**/b.xml"]) == [str(guides / "fr" / "b.xml")]

@@ -23,7 +23,7 @@ from storage.home.guides import current_guide
 from storage.home.readings import read_readings
 from storage.home.workspace import HomeLocked, Workspace
 from storage.home.zones import set_zone
-from tasks.ingest.checks import check_guide
+from tasks.ingest.anomalies import check_guide
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import FeedError
 from tasks.ingest.task import check, ingest

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guides import guide, local_settings, read, rows
+from guides import guide, local_settings, locations, read, rows
 
 from tasks.ingest.sources.download import Validators, download
 from tasks.ingest.sources.feeds import FeedError
@@ -126,7 +126,7 @@ def test_object_stores_by_fsspec(tmp_path: Path) -> None:
     for name in ("b", "a"):
         store.pipe(f"/bucket/{name}.xml.gz", gzip.compress(guide(programmes=3)))
     try:
-        names = [url.rpartition("/")[2] for url in resolve(["memory://bucket/*.gz"])]
+        names = [url.rpartition("/")[2] for url in locations(["memory://bucket/*.gz"])]
         assert names == ["a.xml.gz", "b.xml.gz"]
         outcomes = read(tmp_path, "memory://bucket/*.gz")
         assert [outcome.counts.stored for outcome in outcomes] == [3, 3] and list(
@@ -159,7 +159,7 @@ def test_s3_objects_patterns_and_changes(tmp_path: Path, bucket: Any) -> None:
     for name in ("b", "a"):
         bucket.pipe(f"guides/day/{name}.xml", guide(programmes=3))
     bucket.pipe("guides/day/notes.txt", b"no guide")
-    assert resolve(["s3://guides/day/*.xml"]) == ["s3://guides/day/a.xml", "s3://guides/day/b.xml"]
+    assert locations(["s3://guides/day/*.xml"]) == ["s3://guides/day/a.xml", "s3://guides/day/b.xml"]
     outcomes = read(tmp_path, "s3://guides/day/*.xml")
     assert [(outcome.source, outcome.counts.stored) for outcome in outcomes] == [
         ("s3://guides/day/a.xml", 3),

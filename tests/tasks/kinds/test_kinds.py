@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.kinds.decisions import TitleKinds
+from tasks.kinds.decisions import kinds_of_programme
 from tasks.kinds.kinds import KindPrediction, combine
 from tasks.kinds.names import kinds_of_category, read_names
 
@@ -45,16 +45,19 @@ def test_an_episode_number_decides_between_film_and_series(numbered: bool, kinds
 
 
 def test_the_guide_wins_over_predictions() -> None:
-    titles = TitleKinds([(FILM,), (SERIES,), (OTHER,)])
-    assert [each.kind for each in titles.kinds_of_programme(0, ["Serie"], False)] == ["series"]
-    assert titles.kinds_of_programme(1, ["Movie"], False) == (KindPrediction("film", 1.0, "guide"),)
-    assert [each.kind for each in titles.kinds_of_programme(2, ["News"], False)] == ["news"]
-    assert [each.source for each in titles.kinds_of_programme(0, ["Kinder"], False)] == ["predicted", "guide"]
-    assert titles.kinds_of_programme(0, ["Drama"], False) == (FILM,)
+    titles = [(FILM,), (SERIES,), (OTHER,)]
+    assert [each.kind for each in kinds_of_programme(titles[0], ["Serie"], False)] == ["series"]
+    assert kinds_of_programme(titles[1], ["Movie"], False) == (KindPrediction("film", 1.0, "guide"),)
+    assert [each.kind for each in kinds_of_programme(titles[2], ["News"], False)] == ["news"]
+    assert [each.source for each in kinds_of_programme(titles[0], ["Kinder"], False)] == [
+        "predicted",
+        "guide",
+    ]
+    assert kinds_of_programme(titles[0], ["Drama"], False) == (FILM,)
 
 
 def test_an_episode_number_means_no_predicted_film() -> None:
-    titles = TitleKinds([(FILM,)])
-    assert titles.kinds_of_programme(0, [], True) == (KindPrediction("series", 1.0, "structure"),)
-    assert [each.kind for each in titles.kinds_of_programme(0, ["Movie"], True)] == ["film"]
-    assert [each.kind for each in titles.kinds_of_programme(0, ["Sport"], True)] == ["sport"]
+    titles = [(FILM,)]
+    assert kinds_of_programme(titles[0], [], True) == (KindPrediction("series", 1.0, "structure"),)
+    assert [each.kind for each in kinds_of_programme(titles[0], ["Movie"], True)] == ["film"]
+    assert [each.kind for each in kinds_of_programme(titles[0], ["Sport"], True)] == ["sport"]

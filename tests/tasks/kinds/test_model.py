@@ -108,13 +108,13 @@ def test_a_model_predicts_for_other_guides(home: Path, tmp_path: Path) -> None:
     keys = [title.casefold() for title in titles]
     files = tmp_path / "programmes.parquet", tmp_path / "variants.parquet"
     kinds = KindModel.open(home).predict(*files, titles, keys, tmp_path)
-    by_title = {title: [each.kind for each in kinds.titles[row]] for row, title in enumerate(titles)}
+    by_title = {title: [each.kind for each in kinds[row]] for row, title in enumerate(titles)}
     expected = {"New film": ["film"], "Numbered": ["series"], "Film 3 of 1": ["film"], "Stated": ["sport"]}
     assert by_title == {**expected, "Film elsewhere": []}
-    (film,) = kinds.titles[titles.index("New film")]
+    (film,) = kinds[titles.index("New film")]
     assert film.source == "predicted" and 0.8 <= film.probability <= 1
     strict = KindModel.open(home, dict.fromkeys(KINDS, 0.999)).predict(*files, titles, keys, tmp_path)
-    assert not strict.titles[titles.index("New film")]
+    assert not strict[titles.index("New film")]
 
 
 def test_a_category_that_never_occurs_with_films_is_a_negative_example(tmp_path: Path) -> None:

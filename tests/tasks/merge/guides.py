@@ -9,7 +9,7 @@ import lxml.etree as etree
 from tasks.enrich.source import Source
 from tasks.ingest.settings import IngestSettings
 from tasks.ingest.sources.feeds import Feed
-from tasks.merge.merge import Plan, merge
+from tasks.merge.merge import Report, open_merger
 from tasks.merge.settings import MergeSettings
 
 NOW = datetime.datetime(2025, 3, 1, 12, tzinfo=datetime.UTC)
@@ -41,7 +41,7 @@ class Merger:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.table = folder / "channels.csv"
-        self.plan: Plan
+        self.report: Report
 
     def __call__(
         self, *feeds: bytes, playlist: str | bytes = "", zones: tuple[str, ...] = (), now=NOW, **settings
@@ -59,8 +59,9 @@ class Merger:
             sources.append(Source(described, 1 << 30, zone, "UTC"))
         work = self.folder / "work"
         work.mkdir(exist_ok=True)
-        self.plan = merge(sources, MergeSettings(**settings), work, now, self.table)
-        return b"".join(self.plan.pieces())
+        merger = open_merger(sources, MergeSettings(**settings), work, now, self.table)
+        self.report = merger.report
+        return b"".join(merger.pieces())
 
 
 def airings(guide: bytes, channel: str | None = None) -> list[tuple[str, str, str]]:

@@ -55,7 +55,7 @@ def test_channels_get_the_ids_of_the_playlist(merged: Merger) -> None:
     guide = merged(content, playlist=playlist)
     assert channels(guide) == {"bbc1": ["BBC ONE", "BBC One"], "bbc2.UK": ["Second", "Two"]}
     assert airings(guide, "bbc1") == [("011800", "011900", "On x1")]
-    assert merged.plan.report.unmatched_channels == ["Nothing like it"]
+    assert merged.report.unmatched_channels == ["Nothing like it"]
 
 
 @pytest.mark.parametrize(("shift", "begin"), [("+1", "011900"), ("-0.5", "011730"), ("5.75", "012345")])
@@ -80,7 +80,7 @@ def test_variants_are_proposed_and_used_after_confirmation(merged: Merger) -> No
     guide = merged(content, playlist=playlist)
     assert airings(guide, "BBC One +1") == [("011900", "012000", "T")]
     assert airings(guide, "UK: BBC One HD") == airings(guide, "BBC One")
-    assert merged.plan.report.open_proposals == 0 and len(rows(merged)) == 2
+    assert merged.report.open_proposals == 0 and len(rows(merged)) == 2
 
 
 def test_a_rejected_match_is_not_used_or_proposed_again(merged: Merger) -> None:
@@ -91,7 +91,7 @@ def test_a_rejected_match_is_not_used_or_proposed_again(merged: Merger) -> None:
     merged(content, playlist=playlist)
     answer(merged, "no", id="BBC One HD")
     merged(content, playlist=playlist)
-    assert [row["use"] for row in rows(merged)] == ["no"] and merged.plan.report.open_proposals == 0
+    assert [row["use"] for row in rows(merged)] == ["no"] and merged.report.open_proposals == 0
     answer(merged, "no", id="BBC Two", channel="two")
     with pytest.raises(MergeError, match="no channel of"):
         merged(content, playlist=PLAYLIST + entry("BBC Two"))

@@ -3,6 +3,7 @@
 import datetime
 import re
 
+import lxml.etree as etree
 import pytest
 
 from tasks.merge.errors import MergeError
@@ -31,7 +32,7 @@ def test_a_second_feed_fills_holes(merged: Merger) -> None:
     rows = (("1800", "1900", "Not A"), ("1900", "2000", "B"), ("2100", "2200", "D"))
     second = feed(channel("one", "ONE"), *(programme(*row) for row in rows))
     assert [title for *_, title in airings(merged(first, second))] == ["A", "B", "C", "D"]
-    assert merged.plan.report.filled_count == 2
+    assert merged.report.filled_count == 2
     assert [title for *_, title in airings(merged(second, first))] == ["Not A", "B", "C", "D"]
 
 
@@ -74,7 +75,7 @@ def test_the_end_of_summer_time_leaves_no_hole(merged: Merger) -> None:
     second = form % ("003000 +0000", "023000 +0000", "B")
     now = datetime.datetime(2025, 10, 26, 12, tzinfo=datetime.UTC)
     guide = merged(feed(first), feed(second), now=now)
-    assert [title for *_, title in airings(guide)] == ["A", "B", "C"] and merged.plan.report.cut_count == 0
+    assert [title for *_, title in airings(guide)] == ["A", "B", "C"] and merged.report.cut_count == 0
 
 
 def test_days_back_and_ahead(merged: Merger) -> None:
@@ -83,7 +84,7 @@ def test_days_back_and_ahead(merged: Merger) -> None:
     now = NOW.replace(day=4)
     guide = merged(content, now=now, days_back=1, days_forward=2)
     assert [title for *_, title in airings(guide)] == ["03", "04", "05", "06"]
-    assert merged.plan.report.outside_count == 4
+    assert merged.report.outside_count == 4
     with pytest.raises(
         MergeError, match="the programmes of the feeds begin from 2025-03-01 10:00 UTC to 2025-03-08"
     ):
@@ -96,14 +97,19 @@ def test_a_programme_that_is_on_air_at_midnight_makes_no_empty_guide(merged: Mer
     assert [title for *_, title in airings(guide)] == ["Late"]
 
 
+UNCLOSED = "<desc>B<category>News</category>"
+
+
 def test_other_encodings_and_damaged_programmes(merged: Merger) -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><tv>' + programme("1800", "1900", "Café") + "</tv>"
     assert airings(merged(text.encode("latin-1"))) == [("011800", "011900", "Café")]
     assert airings(merged(text.encode("utf-16"))) == [("011800", "011900", "Café")]
     damaged = feed(programme("1800", "1900", "Fish & chips"), programme("1900", "2000", "B</b>"))
     assert [title for *_, title in airings(merged(damaged))] == ["Fish & chips", "B"]
+    unclosed = etree.fromstring(merged(feed(programme("1800", "1900", "A", more=UNCLOSED))))
+    assert [element.tag for element in unclosed.find("programme")] == ["title", "desc", "category"]
     unreadable = feed(programme("1800", "1900", "A"), programme("9900", "1900", "Bad"), "<programme>")
-    assert len(airings(merged(unreadable))) == 1 and merged.plan.report.unreadable_count == 2
+    assert len(airings(merged(unreadable))) == 1 and merged.report.unreadable_count == 2
 
 
 def test_other_attributes_are_unchanged(merged: Merger) -> None:
@@ -121,4 +127,4 @@ def test_a_guide_of_ten_thousand_channels(merged: Merger) -> None:
     playlist = "#EXTM3U\n" + "\n".join([*lines, '#EXTINF:-1 tvg-id="C7",x'])
     guide = merged(content, playlist=playlist)
     assert re.findall(rb'<channel id="(\w+)"', guide) == [b"C7"]
-    assert merged.plan.report.open_proposals >= count
+    assert merged.report.open_proposals >= count

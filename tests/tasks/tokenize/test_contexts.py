@@ -35,7 +35,15 @@ def tokens(guide, next_period=(), cut=None, kinds=KINDS):
     variants, path = guide.parent / "variants.parquet", guide.parent / "contexts.parquet"
     pq.write_table(VARIANTS, variants)
     with temporary_database(guide.parent) as connection:
-        write_contexts(connection, guide, variants, next_period, cut, kinds, path)
+        write_contexts(
+            connection,
+            guide=guide,
+            variants=variants,
+            kinds=kinds,
+            path=path,
+            next_period_ids=next_period,
+            next_period_begin=cut,
+        )
     for row in pq.read_table(path).to_pylist():
         assert row["token"].startswith(row["kind"] + ":")
         found[row["title_id"]].add(row["token"])

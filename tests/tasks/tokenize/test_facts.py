@@ -76,7 +76,7 @@ def test_facts_are_tokens_and_names_are_hashed(tmp_path, read):
     titles = list(EXPECTED)
     pq.write_table(pa.table({"raw_title": titles, "title_id": pa.array(range(3), pa.int32())}), variants)
     with temporary_database(tmp_path) as connection:
-        write_contexts(connection, guide, variants, [], None, FACT_KINDS, path)
+        write_contexts(connection, guide=guide, variants=variants, kinds=FACT_KINDS, path=path)
     tokens: dict[str, set[str]] = {title: set() for title in titles}
     for row in pq.read_table(path).to_pylist():
         assert row["kind"] == row["token"].partition(":")[0]

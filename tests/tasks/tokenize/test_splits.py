@@ -27,8 +27,11 @@ def world(
     return keys, own, first, int(days * DAY), np.arange(titles) % 50 == 7
 
 
+COLUMNS = ("show_keys", "families", "first_airings", "last_start", "placeholders")
+
+
 def split(*columns, settings: SplitSettings | None = None) -> Split:
-    return split_titles(*columns, settings or SplitSettings())
+    return split_titles(**dict(zip(COLUMNS, columns, strict=True)), settings=settings or SplitSettings())
 
 
 def test_each_title_is_in_one_set():

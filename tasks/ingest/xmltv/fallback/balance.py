@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from tasks.ingest.xmltv.prolog import ROOT_NAMES
 
 _PEOPLE = "director actor writer adapter producer composer editor presenter commentator guest"
-_CHILDREN = {  # element -> elements that it may contain
+CHILDREN = {  # element -> elements that it may contain
     "tv": "channel programme",
     "channel": "display-name icon url lcn",
     "programme": "title sub-title desc credits date category keyword language orig-language length icon url "
@@ -30,8 +30,8 @@ _CHILDREN = {  # element -> elements that it may contain
 }
 PEOPLE = frozenset(_PEOPLE.split())
 PARENTS: Mapping[str, frozenset[str]] = {  # element -> elements that may contain it
-    child: frozenset(parent for parent, children in _CHILDREN.items() if child in children.split())
-    for child in " ".join(_CHILDREN.values()).split()
+    child: frozenset(parent for parent, children in CHILDREN.items() if child in children.split())
+    for child in " ".join(CHILDREN.values()).split()
 }
 _NAME = r"[A-Za-z_][\w.:-]*"
 _TOKEN = re.compile(

@@ -52,16 +52,26 @@ def _parse_separately(content: bytes, line: int) -> Iterator[tuple[etree._Elemen
     starts = [start for start, _ in find_programmes(content)]
     for begin, end in pairwise(sorted({0, *starts, len(content)})):
         piece = content[begin:end]
-        tree = _parse(piece, _STRICT) if piece.strip() else None
-        if tree is None and piece.strip():
-            balanced_xml = balance(piece.decode("utf-8", "replace")).encode()
-            attempts = (_parse(balanced_xml, parser) for parser in (_STRICT, _LENIENT))
-            tree = next((attempt for attempt in attempts if attempt is not None), None)
+        tree = parse_element(piece) if piece.strip() else None
         if (begin > 0 or 0 in starts[:1]) and (tree is None or tree.find("programme") is None):
             yield None, piece, line
         elif tree is not None:
             yield tree, piece, line
         line += piece.count(b"\n")
+
+
+def parse_element(content: bytes) -> etree._Element | None:
+    """Parses a single channel or programme, which may be damaged, as the content of an element ``tv``.
+
+    The parsers are tried in the order that the docstring of the module states. Returns None if all fail.
+    """
+    tree = _parse(content, _STRICT)
+    if tree is None:
+        balanced_xml = balance(content.decode("utf-8", "replace")).encode()
+        tree = _parse(balanced_xml, _STRICT)
+        if tree is None:
+            tree = _parse(balanced_xml, _LENIENT)
+    return tree
 
 
 def root_attributes(text: bytes, encoding: Encoding) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import lxml.etree as etree
 
 from tasks.ingest.columns import LIST_COLUMNS
 from tasks.ingest.extra import to_json
-from tasks.ingest.xmltv.fallback.balance import PARENTS, PEOPLE
+from tasks.ingest.xmltv.fallback.balance import CHILDREN, PARENTS, PEOPLE
 from tasks.ingest.xmltv.fallback.elements import attributes_of, full_text, to_object
 from tasks.ingest.xmltv.scan import ATTRIBUTE_COLUMNS, STOP_ALIAS
 from tasks.ingest.xmltv.times import parse_time
@@ -32,10 +32,7 @@ _COLUMNS = {  # element -> column
     **{"rating": "ratings", "star-rating": "star_ratings"},
 }
 # Children of these elements, such as url, icon and language, do not describe the programme itself.
-_OTHER_PARENTS = frozenset(
-    "channel tv programmes subtitles credits audio video rating star-rating director actor "  # noqa: SIM905
-    "writer adapter producer composer editor presenter commentator guest".split()
-)
+_OTHER_PARENTS = frozenset({"programmes", *CHILDREN} - {"programme"})
 _Row = dict[str, Any]
 
 

@@ -104,7 +104,7 @@ def _find_day_anomalies(day: Mapping[str, Any], previous_days: Sequence[Mapping[
 
 
 def find_import_anomalies(
-    catalogue: Catalogue, source: str, counts: Counts, draft: FeedWriter | None, today: datetime.date | None
+    catalogue: Catalogue, source: str, counts: Counts, writer: FeedWriter | None, today: datetime.date | None
 ) -> tuple[str, ...]:
     """Returns a text for each anomaly of an import of a feed. The texts do not contain the name of the feed.
 
@@ -112,11 +112,11 @@ def find_import_anomalies(
         catalogue: Open catalogue.
         source: Name of the feed.
         counts: Counts of the programmes in the feed.
-        draft: Writer of the feed, whose transaction is not committed yet; None for an unchanged feed.
+        writer: Writer of the feed, whose transaction is not committed yet; None for an unchanged feed.
         today: Current date in UTC; None for a guide of the past, which may end before today.
     """
     feed_id, grabbed_at = (
-        (draft.grab.feed_id, draft.grab.grabbed_at) if draft else newest_import(catalogue, source)
+        (writer.grab.feed_id, writer.grab.grabbed_at) if writer else newest_import(catalogue, source)
     )
     previous = previous_import(catalogue, source, feed_id, grabbed_at)
     anomalies = []
