@@ -20,9 +20,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
+from flows.defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from flows.followed_model import prune_models
 from flows.ownership import FLOW_FILTER, belongs_to, is_home_server, tag_with_home
-from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import RemovalResult, prune_artifacts, prune_downloaded_models

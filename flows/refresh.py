@@ -8,7 +8,6 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.context import FlowRunContext
 
 from flows.champion import find_champion
-from flows.cli.render import count_feeds
 from flows.ownership import tag_with_home
 from flows.refresh_settings import RefreshSettings
 from flows.run_context import HOURLY_WAIT_SECONDS, name_run
@@ -16,6 +15,7 @@ from flows.settings import Feeds, ModelReference
 from storage.home.workspace import Workspace
 from tasks.enrich.copies import EnrichedCopy
 from tasks.enrich.task import fill
+from tasks.ingest.sources.feeds import count_feeds
 from tasks.ingest.task import open_secret_block
 from tasks.merge.task import merge
 

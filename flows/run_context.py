@@ -30,7 +30,6 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from threadpoolctl import threadpool_limits
 
 from flows import server
-from flows.cli.render import count_feeds
 from flows.nightly_run import NightlyRun, format_instant
 from flows.ownership import FLOW_FILTER
 from storage.home.latest import folders_of_last_run
@@ -40,7 +39,7 @@ from storage.home.zones import home_zone
 from storage.memory import configure_memory
 from storage.tracking import Tracking
 from storage.tracking.tags import AS_OF_TAG
-from tasks.ingest.sources.feeds import source_of
+from tasks.ingest.sources.feeds import count_feeds, source_of
 from tasks.pool import helper_process
 from tasks.settings import Settings
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, BadParameter, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, Set
+from flows.cli.options import NO_VALUES, AsJson, Home, Model, Set
 from flows.cli.render import show
+from flows.defaults import DEFAULT_HOME
 from storage.errors import ExpectedError
 
 if TYPE_CHECKING:

@@ -29,11 +29,6 @@ def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
         print(line)
 
 
-def count_feeds(feeds: Sequence[object]) -> str:
-    """Returns the number of feeds as text: "1 feed", "2 feeds"."""
-    return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-
-
 def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Formats scores.json, the scores of a run, as lines of tables."""
     for protocol, forms in document["protocols"].items():

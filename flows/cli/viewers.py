@@ -7,8 +7,9 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, read_instant
+from flows.cli.options import NO_VALUES, AsJson, Home, Model, read_instant
 from flows.cli.render import show
+from flows.defaults import DEFAULT_HOME
 
 DEFAULT_VIEWER = "me"
 FILE_HELP = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
