@@ -12,6 +12,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
+from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
 from flows.run_context import end_mlflow_run, name_run, open_night
@@ -48,7 +49,7 @@ def ablate(
     feeds: Feeds,
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     ablation: AblationSettings = DEFAULT_ABLATION,
     settings: Settings | None = None,
 ) -> ComparisonResult:

@@ -4,6 +4,13 @@ This file imports nothing, so that ``guidespace --help`` stays fast.
 """
 
 DEFAULT_HOME = "guidespace-home"  # folder of the home
+WORK_POOL = "guidespace"  # Prefect work pool of the deployments
+RUN_TAG = "guidespace"  # Prefect tag of the runs of the deployments (deployments/prefect.yaml)
+
+# Maximum seconds that a run waits for another run in the same home.
+WAIT_SECONDS = 6 * 3600.0
+HOURLY_WAIT_SECONDS = 3000.0  # for flows whose schedule starts a run every hour
+GC_WAIT_SECONDS = 3600.0
 
 # What `gc` keeps.
 NIGHTS = 7  # number of artifacts of each kind, and of models for a rollback, that are kept

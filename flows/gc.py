@@ -20,7 +20,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
-from flows.defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
+from flows.defaults import DAYS, DEFAULT_HOME, GC_WAIT_SECONDS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from flows.followed_model import prune_models
 from flows.ownership import FLOW_FILTER, belongs_to, is_home_server, tag_with_home
 from storage.catalogue.retention import delete_replaced_programmes
@@ -30,7 +30,6 @@ from storage.home.workspace import Workspace
 from storage.tracking import TrackingError
 from storage.tracking.retention import Retention
 
-WAIT_SECONDS = 3600.0  # maximum wait for another run in the home
 SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
 RUNS_PER_REQUEST = 200  # Prefect's maximum
 Nights = Annotated[
@@ -44,7 +43,7 @@ HistoryDays = Annotated[
 
 @flow(name="gc", on_running=[tag_with_home])
 def gc(
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     nights: Nights = NIGHTS,
     days: Days = DAYS,
     wordings: HistoryDays = HISTORY_DAYS,
@@ -66,7 +65,7 @@ def gc(
     Returns:
         Number and size of the removed data, by kind of data.
     """
-    results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
+    results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, GC_WAIT_SECONDS))
     if FlowRunContext.get():
         text = "\n".join(f"- {format_removed(result, dry_run)}" for result in results)
         create_markdown_artifact(text, key="gc-report", description=f"Data removed from {home}")

@@ -4,6 +4,7 @@ import datetime
 
 from prefect import flow
 
+from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.nightly_run import NightlyResult
 from flows.ownership import tag_with_home
@@ -42,7 +43,7 @@ def nightly(
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
     as_of: datetime.datetime | None = None,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     settings: Settings | None = None,
 ) -> NightlyResult:
     """Reads a TV guide, trains title embeddings, scores them, and publishes a map and a model.

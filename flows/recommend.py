@@ -7,6 +7,7 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
+from flows.defaults import DEFAULT_HOME
 from flows.ownership import tag_with_home
 from flows.run_context import end_mlflow_run, open_run
 from storage.artifacts import Tonight
@@ -27,7 +28,7 @@ DEFAULT_SETTINGS: Any = Field(TONIGHT, json_schema_extra={"default": to_form_jso
     on_cancellation=[end_mlflow_run],
 )
 def recommend(
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     at: datetime.datetime | None = None,
     hours: float | None = None,
     settings: TonightSettings = DEFAULT_SETTINGS,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from prefect import flow
 
+from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
 from flows.run_context import end_mlflow_run, name_run, open_night
@@ -58,7 +59,7 @@ def tune(
     feeds: Feeds,
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     tuning: TuningSettings = DEFAULT_TUNING,
     settings: Settings | None = None,
 ) -> ComparisonResult:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from flows.champion import find_champion
 from flows.cli.installation import require_night
+from flows.defaults import WAIT_SECONDS
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer, viewer_zone
@@ -29,7 +30,6 @@ from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
 SUGGESTIONS = 5  # number of titles that the message about an unknown title suggests
-WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home
 PLAYER_SUFFIXES = ".db", ".sqlite", ".sqlite3"  # databases of Kodi and Jellyfin
 
 

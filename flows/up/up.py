@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from flows.defaults import WORK_POOL
 from flows.up.network import (
     MLFLOW_AUTH,
     MLFLOW_PORT,
@@ -38,7 +39,6 @@ from flows.up.supervisor import ProcessEnded, StopSignals, Supervisor
 from storage.home.workspace import Workspace
 from storage.tracking.connection import PAGES_VARIABLE
 
-POOL = "guidespace"
 FLOW_RUN_POLL_SECONDS = 5.0  # pause between two checks of the states of flow runs
 # environment variables of MLflow's server
 STORE_VARIABLE, ARTIFACTS_VARIABLE = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"
@@ -169,7 +169,7 @@ def _start_servers(
         supervisor.start(*site_command, one_shot=True)
     supervisor.wait(lambda: supervisor.remove_finished("deployments"))
     if not supervisor.is_stopped:
-        worker_command = ("prefect", "worker", "start", "--pool", POOL, "--name", socket.gethostname())
+        worker_command = ("prefect", "worker", "start", "--pool", WORK_POOL, "--name", socket.gethostname())
         supervisor.start("worker", *worker_command)
         seconds = time.monotonic() - start_time
         print(f"{supervisor.record.summary()}\n  logs     {home / 'logs'}")
