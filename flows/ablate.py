@@ -19,14 +19,13 @@ from flows.run_context import end_mlflow_run, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
-from storage.cores import cores
 from tasks.ablate.plan import base_of, plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
 from tasks.ablate.trial.task import measure
 from tasks.ingest.task import ingest
 from tasks.pool import open_pool
-from tasks.pool_settings import AUTOMATIC
+from tasks.pool_settings import count_workers
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings
@@ -65,10 +64,9 @@ def ablate(
     """
     settings = resolve_settings(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
-    workers = cores() if ablation.workers == AUTOMATIC else ablation.workers
     with (
         open_night(home, feeds, settings, keep=len(plan.trials)) as night,
-        open_pool(ablation.pool, max(1, workers), ablation.pool_address) as submit,
+        open_pool(ablation.pool, count_workers(ablation.workers), ablation.pool_address) as submit,
     ):
         guide = ingest(home, feeds, settings.ingest)
         corpora: dict[Any, Any] = {}

@@ -4,8 +4,7 @@ from typing import Any
 
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
-from storage.cores import cores
-from tasks.pool_settings import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC, count_workers
 
 
 def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskRunner[Any]:
@@ -16,7 +15,7 @@ def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskR
         workers: Number of concurrent tasks; AUTOMATIC: one per core. Ignored if there is an address.
         address: Address of a Dask scheduler or Ray cluster; its workers must mount the home.
     """
-    count = cores() if workers == AUTOMATIC else max(1, workers)
+    count = count_workers(workers)
     if pool == "dask":
         from prefect_dask import DaskTaskRunner  # pyright: ignore[reportMissingImports]  (extra dask)
 
