@@ -108,14 +108,17 @@ def categories(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
 
 
 def status(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
-    """Print feeds, rejects by reason and counts of the catalogue."""
+    """Print feeds, rejects by reason, failures and counts."""
     from flows.cli.render import status_lines
     from storage.catalogue.feeds import read_status
+    from storage.home.readings import read_readings
     from storage.home.workspace import Workspace
 
     workspace = Workspace(home, create=False)
+    readings = read_readings(workspace.home)
+    failures = [{"source": feed.source, "reason": feed.failure} for feed in readings if feed.failure]
     size = {"home": str(workspace.home), "home_bytes": workspace.size()}
-    document = {**read_status(workspace.home), **size}
+    document = {**read_status(workspace.home), "failures": failures, **size}
     show(document, as_json, status_lines(document))
 
 
