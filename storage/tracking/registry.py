@@ -53,7 +53,6 @@ class Registry(Connection):
     def __init__(self, home: Path | str, code: Path | None = None, name: str | None = None) -> None:
         super().__init__(home)
         self.code, self._chosen_name = code, name
-        self.problem = ""  # reason why the newest version is not served; only FollowedModel sets it
 
     @property
     def name(self) -> str:
