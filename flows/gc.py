@@ -65,7 +65,10 @@ def gc(
     Returns:
         Number and size of the removed data, by kind of data.
     """
-    results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, GC_WAIT_SECONDS))
+    removals = remove_old_data(
+        home, nights, days, wordings, dry_run=dry_run, shared=shared, wait_seconds=GC_WAIT_SECONDS
+    )
+    results = list(removals)
     if FlowRunContext.get():
         text = "\n".join(f"- {format_removed(result, dry_run)}" for result in results)
         create_markdown_artifact(text, key="gc-report", description=f"Data removed from {home}")
@@ -81,7 +84,14 @@ def format_removed(result: RemovalResult, dry_run: bool) -> str:
 
 
 def remove_old_data(
-    home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
+    home: str,
+    nights: int,
+    days: int,
+    history_days: int,
+    *,
+    dry_run: bool,
+    shared: bool,
+    wait_seconds: float = 0,
 ) -> Iterator[RemovalResult]:
     """Removes old data of a home (see the flow ``gc``). Yields number and size of the removed data, by kind.
 

@@ -79,13 +79,16 @@ def nightly(
         checkpoint = (
             reused_model.checkpoint if reused_model else train(home, corpus, settings.train, night.run)
         )
-        augment_inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        encoder = reused_model.encoder if reused_model else augment(home, *augment_inputs)
+        encoder = (
+            reused_model.encoder
+            if reused_model
+            else augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
+        )
         vectors = embed(home, corpus, encoder)
         model_future = pack.submit(home, corpus, encoder, vectors, linear_future.result())
-        nearest_inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
-        previous_nearest = previous_artifact(home, NEAREST, *nearest_inputs)
-        nearest = find_nearest(home, *nearest_inputs, previous=previous_nearest)
+        count, search = settings.cluster.strategy.neighbours, settings.cluster.search
+        previous_nearest = previous_artifact(home, NEAREST, corpus, vectors, count, search)
+        nearest = find_nearest(home, corpus, vectors, count, search, previous=previous_nearest)
         layout_inputs = LayoutInputs(
             corpus=corpus,
             encoder=encoder,

@@ -80,10 +80,11 @@ def tune(
         label_sources = read_label_sources(home, settings.preprocess)
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
-        inputs = home, corpus, settings.train, tuning, night.run
         if tuning.searches:
             runner = task_runner(tuning.pool, tuning.workers, tuning.pool_address)
-            table = run_searches.with_options(task_runner=runner)(*inputs)
+            table = run_searches.with_options(task_runner=runner)(
+                home, corpus, settings.train, tuning, night.run
+            )
         else:
             runs_by_optimizer = [
                 train_candidates(home, corpus, candidate, size, tuning, night.run)

@@ -134,9 +134,9 @@ def enrich_guide(
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as temporary_folder:
         work_folder = Path(temporary_folder)
         with open_source(guide, work_folder, limits, home_zone(home).key) as source:
-            content = read_guide(source, work_folder, options)
+            survey, guide_titles = read_guide(source, work_folder, options)
             category_model = CategoryModel(model_folder, read_corrections(workspace.home))
-            enrichment = plan(source, *content, category_model, options, episodes)
+            enrichment = plan(source, survey, guide_titles, category_model, options, episodes)
             if out:
                 write_guide(out, enrichment)
             else:

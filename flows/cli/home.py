@@ -70,7 +70,8 @@ def gc(
     if wait_for_server:
         wait_for_server()
     documents = []
-    for result in remove_old_data(folder, nights, days, wordings or history_days, dry_run, shared):
+    history_days = wordings or history_days
+    for result in remove_old_data(folder, nights, days, history_days, dry_run=dry_run, shared=shared):
         documents.append(asdict(result))
         if not as_json:
             print(format_removed(result, dry_run), flush=True)

@@ -38,6 +38,7 @@ def like_title(
     title: str,
     viewer: str,
     value: float,
+    *,
     seen: bool,
     rated_at: datetime.datetime,
     model: str | None = None,

@@ -91,8 +91,8 @@ def backfill(
     from tasks.ingest.sources.dates import dated_guides
 
     settings = ingest_settings(changes)
-    dates = first.date(), last.date()
-    guides = dated_guides(feeds, *dates, home_zone(home), settings.private_addresses)
+    zone = home_zone(home)
+    guides = dated_guides(feeds, first.date(), last.date(), zone, settings.private_addresses)
     return read_feeds(guides, home, settings)
 
 

@@ -211,8 +211,8 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        files = HERE / "docs.html", "GuideSpace", HERE / "docs.css"
-        return HTMLResponse(render_page(*files, encode_data(app.openapi()), [HERE / "docs.js"]))
+        data, scripts = encode_data(app.openapi()), [HERE / "docs.js"]
+        return HTMLResponse(render_page(HERE / "docs.html", "GuideSpace", HERE / "docs.css", data, scripts))
 
     app.add_exception_handler(HTTPException, _error_response)
     app.add_exception_handler(RequestValidationError, _error_response)
