@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import (
@@ -24,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.same_site import SameSite
-from flows.serving.batcher import RequestBatcher, Unavailable
+from flows.serving.batcher import RequestBatcher
 from flows.serving.guide import PATHS, add_guide_routes
 from flows.serving.loaded_model import RequestKind
 from flows.serving.model_file import add_model_file
@@ -214,9 +213,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         data, scripts = encode_data(app.openapi()), [HERE / "docs.js"]
         return HTMLResponse(render_page(HERE / "docs.html", "GuideSpace", HERE / "docs.css", data, scripts))
 
-    app.add_exception_handler(HTTPException, _error_response)
-    app.add_exception_handler(RequestValidationError, _error_response)
-    app.add_exception_handler(Unavailable, _error_response)
+    app.exception_handler(HTTPException)(_error_response)
     return app
 
 
@@ -252,10 +249,7 @@ async def _parse_body(request: Request, request_type: type[RequestT]) -> Request
         raise HTTPException(400, format_validation_error(error)) from error
 
 
-async def _error_response(request: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, HTTPException):
-        status, reason = error.status_code, error.detail
-        if status == 404:
-            reason = f"there is no {request.url.path}; see /docs for the available paths"
-        return JSONResponse({"reason": reason}, status, error.headers)
-    return JSONResponse({"reason": str(error)}, 503 if isinstance(error, Unavailable) else 400)
+async def _error_response(request: Request, error: HTTPException) -> JSONResponse:
+    missing = f"there is no {request.url.path}; see /docs for the available paths"
+    reason = missing if error.status_code == 404 else error.detail
+    return JSONResponse({"reason": reason}, error.status_code, error.headers)
