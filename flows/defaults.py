@@ -12,8 +12,8 @@ WAIT_SECONDS = 6 * 3600.0
 HOURLY_WAIT_SECONDS = 3000.0  # for flows whose schedule starts a run every hour
 GC_WAIT_SECONDS = 3600.0
 
-# What `gc` keeps.
-NIGHTS = 7  # number of artifacts of each kind, and of models for a rollback, that are kept
-DAYS = 90  # number of days for which runs in MLflow and Prefect are kept
-HISTORY_DAYS = 365  # number of days for which replaced versions of programmes are kept in the catalogue
-MAX_DAYS = 36_500  # maximum of DAYS and HISTORY_DAYS; Python has no dates before the year 1
+# Data that `gc` does not remove.
+NIGHTS = 7  # number of newest artifacts of each kind, and of models for a rollback
+DAYS = 90  # age of runs in MLflow and Prefect
+HISTORY_DAYS = 365  # time since a version of a programme was replaced in the catalogue
+MAX_DAYS = 36_500  # upper bound of DAYS and HISTORY_DAYS; Python has no dates before the year 1

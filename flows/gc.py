@@ -32,13 +32,8 @@ from storage.tracking.retention import Retention
 
 SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
 RUNS_PER_REQUEST = 200  # Prefect's maximum
-Nights = Annotated[
-    int, Field(ge=1, description="Number of artifacts of each kind, and of models for a rollback, to keep")
-]
-Days = Annotated[int, Field(ge=1, le=MAX_DAYS, description="Days to keep runs in MLflow and Prefect")]
-HistoryDays = Annotated[
-    int, Field(ge=1, le=MAX_DAYS, description="Days to keep replaced versions of programmes")
-]
+Nights = Annotated[int, Field(ge=1)]
+Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
 
 
 @flow(name="gc", on_running=[tag_with_home])
@@ -46,7 +41,7 @@ def gc(
     home: str = DEFAULT_HOME,
     nights: Nights = NIGHTS,
     days: Days = DAYS,
-    wordings: HistoryDays = HISTORY_DAYS,
+    wordings: Days = HISTORY_DAYS,
     dry_run: bool = False,
     shared: bool = False,
 ) -> list[RemovalResult]:

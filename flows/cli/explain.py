@@ -80,14 +80,13 @@ def explain_titles(
         from tasks.enrich.model import CategoryModel
 
         folder = find_champion(home, model).folder
-        category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
-        decision, corrections = decide(category_model, left), find_corrections(home, left)
-        document = {**asdict(decision), "corrected": [correction.document for correction in corrections]}
-        return document, [*map(str, corrections), *decision_lines(decision)]
-    explanation = explain(open_champion(home, model=model), left, right)
-    corrections = find_corrections(home, left, right)
-    document = {**asdict(explanation), "corrected": [correction.document for correction in corrections]}
-    return document, [*map(str, corrections), *explanation_lines(explanation)]
+        result = decide(CategoryModel(folder, read_corrections(Workspace(home).home)), left)
+        corrections, lines = find_corrections(home, left), decision_lines(result)
+    else:
+        result = explain(open_champion(home, model=model), left, right)
+        corrections, lines = find_corrections(home, left, right), explanation_lines(result)
+    document = {**asdict(result), "corrected": [correction.document for correction in corrections]}
+    return document, [*map(str, corrections), *lines]
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:

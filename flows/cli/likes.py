@@ -79,7 +79,7 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
         default_time: Time of the rows that state no time.
 
     Raises:
-        LikesError: The file is missing, or its content is not a table of likes or a known export.
+        LikesError: The file is missing, or its content is neither a table of likes nor a supported export.
     """
     folder = Workspace(home, create=False).home
     if not file.is_file():
