@@ -202,7 +202,9 @@ def _locate(reference: str) -> tuple[str, str]:
     is_variable = reference.startswith(ENV_PREFIX)
     location = os.environ.get(reference.removeprefix(ENV_PREFIX), "").strip() if is_variable else reference
     if not location:
-        raise ModelFileError(f"{reference}: this environment variable is not set, or empty; expected a URL")
+        raise ModelFileError(
+            f"{reference}: this environment variable is not set, or empty; expected a URL or a path"
+        )
     name = reference if is_variable else without_secrets(location)
     if is_url(location):
         if not is_valid_url(location):

@@ -20,9 +20,10 @@ class ProcessEnded(Exception):
 
 
 class StopSignals:
-    """Records Ctrl-C, SIGTERM and SIGHUP in ``received``, from its creation on, so that they end no process.
+    """Handler of Ctrl-C, SIGTERM and SIGHUP that sets ``received`` instead of ending the process.
 
-    Also disables the thread of flows/cli/exits.py that would end the process shortly after a signal.
+    It is installed when the object is created, and also disables the thread of flows/cli/exits.py that ends
+    the process shortly after a signal.
     """
 
     def __init__(self) -> None:
