@@ -34,6 +34,7 @@ from flows.defaults import DEFAULT_HOME, WAIT_SECONDS
 from flows.nightly_run import NightlyRun, format_instant
 from flows.ownership import FLOW_FILTER
 from storage.home.latest import folders_of_last_run
+from storage.home.marker import is_home
 from storage.home.retention import prune_artifacts
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
@@ -231,5 +232,5 @@ def _find_older_runs(
 def end_mlflow_run(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
     """Ends the MLflow run of a flow run that has crashed or was cancelled (hook of the flows)."""
     home = Path(str(flow_run.parameters.get("home", DEFAULT_HOME))).expanduser()
-    if (home / "home.json").exists():
+    if is_home(home):
         Tracking(home).close_orphans(str(flow_run.id))

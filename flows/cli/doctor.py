@@ -123,9 +123,10 @@ def _check_kernels(device: "torch.device") -> Finding:
 
 def _check_home(home: Path) -> Iterator[Finding]:
     from storage.catalogue.connection import Catalogue
+    from storage.home.marker import is_home
     from storage.home.workspace import HomeError, HomeLocked, Workspace
 
-    if not home.is_file() and not (home / "home.json").exists():
+    if not home.is_file() and not is_home(home):
         yield Finding("note", "home", f"{home} does not exist yet; `guidespace nightly` creates it")
         return
     try:
