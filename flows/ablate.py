@@ -14,8 +14,7 @@ from pydantic import Field
 
 from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, name_run, open_night
+from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
@@ -36,14 +35,7 @@ DEFAULT_ABLATION: Any = Field(ABLATION)
 TASK_RUNNER: Any = ThreadPoolTaskRunner(max_workers=64)
 
 
-@flow(
-    name="ablate",
-    flow_run_name=name_run,
-    task_runner=TASK_RUNNER,
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="ablate", flow_run_name=name_run, task_runner=TASK_RUNNER, **RUN_HOOKS)
 def ablate(
     feeds: Feeds,
     preset: Preset = "laptop",

@@ -7,8 +7,7 @@ from prefect import flow
 from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.nightly_run import NightlyResult
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, name_run, open_night
+from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.trained_models import find_reusable_model, find_trained_models
 from storage.artifacts import Baselines
@@ -31,13 +30,7 @@ from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
 
-@flow(
-    name="nightly",
-    flow_run_name=name_run,
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="nightly", flow_run_name=name_run, **RUN_HOOKS)
 def nightly(
     feeds: Feeds,
     preset: Preset = "laptop",

@@ -11,8 +11,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.defaults import DEFAULT_HOME
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, open_run
+from flows.run_context import RUN_HOOKS, open_run
 from tasks.form import to_form_json
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
@@ -23,9 +22,7 @@ DEFAULT_SETTINGS: Any = Field(
 )
 
 
-@flow(
-    name="patterns", on_running=[tag_with_home], on_crashed=[end_mlflow_run], on_cancellation=[end_mlflow_run]
-)
+@flow(name="patterns", **RUN_HOOKS)
 def patterns(
     home: str = DEFAULT_HOME, settings: PatternSettings = DEFAULT_SETTINGS, kept: bool = False
 ) -> PatternCounts:

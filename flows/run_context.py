@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from flows import server
 from flows.defaults import DEFAULT_HOME, WAIT_SECONDS
 from flows.nightly_run import NightlyRun, format_instant
-from flows.ownership import FLOW_FILTER
+from flows.ownership import FLOW_FILTER, tag_with_home
 from storage.home.latest import folders_of_last_run
 from storage.home.marker import is_home
 from storage.home.retention import prune_artifacts
@@ -234,3 +234,11 @@ def end_mlflow_run(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State)
     home = Path(str(flow_run.parameters.get("home", DEFAULT_HOME))).expanduser()
     if is_home(home):
         Tracking(home).close_orphans(str(flow_run.id))
+
+
+# Hooks of flows that open an MLflow run.
+RUN_HOOKS: dict[str, Any] = {
+    "on_running": [tag_with_home],
+    "on_crashed": [end_mlflow_run],
+    "on_cancellation": [end_mlflow_run],
+}

@@ -10,7 +10,7 @@ from prefect import flow
 from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, name_run, open_night
+from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
@@ -48,13 +48,7 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
     return log_searches(home, outcomes, tuning, run)
 
 
-@flow(
-    name="tune",
-    flow_run_name=name_run,
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="tune", flow_run_name=name_run, **RUN_HOOKS)
 def tune(
     feeds: Feeds,
     preset: Preset = "laptop",
