@@ -25,6 +25,7 @@ from pathlib import Path
 from storage.atomic import replaced_file
 from storage.catalogue.connection import copy_database
 from storage.catalogue.likes import LIKES_FILE, locked_likes
+from storage.home.marker import is_home
 from storage.home.workspace import HomeError, HomeLocked, Workspace
 
 # Names of files and folders of the home that are not archived.
@@ -71,7 +72,7 @@ def back_up(home: Path, archive: Path, wait_seconds: float) -> None:
 
 def _list_files(entry: Path) -> Iterator[Path]:
     """Yields a file, or the files and links in a folder, except temporary files and nested homes."""
-    if entry.name.endswith(TEMPORARY_SUFFIXES) or (entry / "home.json").exists():
+    if entry.name.endswith(TEMPORARY_SUFFIXES) or is_home(entry):
         return
     if entry.is_dir() and not entry.is_symlink():
         for child in entry.iterdir():

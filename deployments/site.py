@@ -35,6 +35,7 @@ from prefect.states import Crashed
 from prefect.utilities.callables import parameter_schema
 
 from deployments.automations import apply_automation, read_automations
+from flows.defaults import DEFAULT_HOME, RUN_TAG, WORK_POOL
 from flows.run_context import end_mlflow_run
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
@@ -42,8 +43,7 @@ from storage.stages import ROOT
 from storage.tracking.connection import MlflowConnection
 
 FILE = Path(__file__).with_name("prefect.yaml")
-HOME, NESTED_HOME_PREFIX = "guidespace-home", "guidespace-"  # names of homes in prefect.yaml
-POOL = "guidespace"
+NESTED_HOME_PREFIX = "guidespace-"  # prefix of the names of nested homes in prefect.yaml
 CONCURRENCY_LIMIT = 4  # flow runs at a time in the work pool; most of them are short or wait for a lock
 SERVER_TIMEOUT_SECONDS = 170.0  # maximum wait for the answer of the Prefect server
 
@@ -57,7 +57,7 @@ def read_declarations(home: Path, feeds: Sequence[str]) -> list[dict[str, Any]]:
     for declaration in declarations:
         parameters = declaration["parameters"]
         home_name = parameters["home"]
-        is_main_home = home_name == HOME
+        is_main_home = home_name == DEFAULT_HOME
         folder = home if is_main_home else home / home_name.removeprefix(NESTED_HOME_PREFIX)
         parameters["home"] = str(folder)
         if "feeds" in parameters and feeds and is_main_home:
@@ -142,14 +142,14 @@ def mark_dead_worker_runs(client: SyncPrefectClient) -> Iterator[str]:
 
     Does nothing if workers on other machines are online, because processes there are not visible here.
     """
-    workers = client.read_workers_for_work_pool(POOL)
+    workers = client.read_workers_for_work_pool(WORK_POOL)
     if any(worker.status == "ONLINE" and worker.name != socket.gethostname() for worker in workers):
         return
     states = FlowRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING, StateType.CANCELLING])
-    tags, state = FlowRunFilterTags(all_=[POOL]), FlowRunFilterState(type=states)
+    tags, state = FlowRunFilterTags(all_=[RUN_TAG]), FlowRunFilterState(type=states)
     for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=tags, state=state)):
         pid = run.infrastructure_pid  # set by the worker
-        if run.work_pool_name == POOL and pid and not (pid.isdigit() and psutil.pid_exists(int(pid))):
+        if run.work_pool_name == WORK_POOL and pid and not (pid.isdigit() and psutil.pid_exists(int(pid))):
             message = "The process ended with `guidespace up`; Retry continues after the last finished stage."
             crashed_state = Crashed(message=message)
             client.set_flow_run_state(run.id, crashed_state, force=True)
@@ -173,10 +173,10 @@ def main(home: Path, feeds: Sequence[str]) -> int:
     with get_client(sync_client=True) as client:
         wait_for_server(client)
         try:
-            pool = WorkPoolCreate(name=POOL, type="process", concurrency_limit=CONCURRENCY_LIMIT)
+            pool = WorkPoolCreate(name=WORK_POOL, type="process", concurrency_limit=CONCURRENCY_LIMIT)
             client.create_work_pool(pool)
         except ObjectAlreadyExists:
-            print(f"exists already: work pool {POOL}")
+            print(f"exists already: work pool {WORK_POOL}")
         for declaration in declarations:
             new_feeds = feeds if declaration["parameters"]["home"] == str(home) else ()
             print(deploy(client, declaration, new_feeds, zone), flush=True)

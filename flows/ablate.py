@@ -12,20 +12,19 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 from pydantic import Field
 
+from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, name_run, open_night
+from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
-from storage.cores import cores
 from tasks.ablate.plan import base_of, plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
 from tasks.ablate.trial.task import measure
 from tasks.ingest.task import ingest
 from tasks.pool import open_pool
-from tasks.pool_settings import AUTOMATIC
+from tasks.pool_settings import count_workers
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.preprocess.task import preprocess
 from tasks.tokenize.settings import TokenizeSettings
@@ -36,19 +35,12 @@ DEFAULT_ABLATION: Any = Field(ABLATION)
 TASK_RUNNER: Any = ThreadPoolTaskRunner(max_workers=64)
 
 
-@flow(
-    name="ablate",
-    flow_run_name=name_run,
-    task_runner=TASK_RUNNER,
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="ablate", flow_run_name=name_run, task_runner=TASK_RUNNER, **RUN_HOOKS)
 def ablate(
     feeds: Feeds,
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     ablation: AblationSettings = DEFAULT_ABLATION,
     settings: Settings | None = None,
 ) -> ComparisonResult:
@@ -64,10 +56,9 @@ def ablate(
     """
     settings = resolve_settings(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
-    workers = cores() if ablation.workers == AUTOMATIC else ablation.workers
     with (
         open_night(home, feeds, settings, keep=len(plan.trials)) as night,
-        open_pool(ablation.pool, max(1, workers), ablation.pool_address) as submit,
+        open_pool(ablation.pool, count_workers(ablation.workers), ablation.pool_address) as submit,
     ):
         guide = ingest(home, feeds, settings.ingest)
         corpora: dict[Any, Any] = {}

@@ -12,10 +12,10 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run as this_run
 from prefect.states import Completed, Failed
 
+from flows.defaults import DEFAULT_HOME, RUN_TAG, WAIT_SECONDS
 from flows.nightly import nightly
 from flows.nightly_run import MAX_NIGHTS
 from flows.ownership import tag_with_home
-from flows.run_context import WAIT_SECONDS
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, resolve_settings
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
@@ -27,7 +27,7 @@ from tasks.ingest.task import ingest
 DUE_TIME = datetime.time(3, 30)  # in the home's time zone; prefect.yaml schedules nightly at this time, too
 NO_PROMOTION = "publish.promote=never"
 # Tags of nested runs, which do not inherit the tags of the deployment; automations need the tag guidespace.
-TAGS = ("guidespace", "backfill")
+TAGS = (RUN_TAG, "backfill")
 NO_FEEDS: Feeds = []
 
 
@@ -43,7 +43,7 @@ def backfill(
     feeds: Feeds = NO_FEEDS,
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
 ) -> State:
     """Runs the nightly flow for each date from ``first`` to ``last`` that has no finished nightly run.
 

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from flows.followed_model import FollowedModel
 
 
-def open_models(home: str | Path, model: str | None = None) -> "Registry | FollowedModel":
+def print_warning(problem: str) -> None:
+    """Prints a problem as a line on standard error."""
+    print(f"guidespace: {problem}", file=sys.stderr)
+
+
+def open_models(
+    home: str | Path, model: str | None = None, warn: Callable[[str], object] = print_warning
+) -> "Registry | FollowedModel":
     """Opens the model registry of a home, or the model that ``model`` names.
 
     The method ``champion`` of the result returns the model. If ``model`` is set and the home does not exist,
@@ -28,6 +35,8 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
         home: Folder of the home.
         model: URL, path of a model file, ``env:NAME``, or name of a registered model of another home; None:
             the registry of this home.
+        warn: Called with a message whenever the location of the model cannot be read, so that a stored copy
+            is used.
 
     Raises:
         HomeError: The folder does not exist or is not a home, or MLflow's server has no such model.
@@ -39,7 +48,7 @@ def open_models(home: str | Path, model: str | None = None) -> "Registry | Follo
     ):
         from flows.followed_model import FollowedModel
 
-        return FollowedModel(folder, model)
+        return FollowedModel(folder, model, warn)
     registry = Registry(folder, name=model)
     is_new_home = bool(model) and not registry.mlflow.uses_home_database and not is_home(folder)
     if is_new_home:
@@ -57,26 +66,15 @@ def require_champion(models: "Registry | FollowedModel") -> Champion:
     return champion
 
 
-def print_warning(problem: str) -> None:
-    """Prints a problem as a line on standard error."""
-    print(f"guidespace: {problem}", file=sys.stderr)
-
-
 def find_champion(
     home: str | Path, model: str | None = None, warn: Callable[[str], object] = print_warning
 ) -> Champion:
     """Returns the champion of a home, or the model that ``model`` names (see ``open_models``).
 
-    Calls ``warn`` with a message if the location of the model cannot be read and a stored copy is used.
-
     Raises:
         HomeError: There is no champion yet.
     """
-    models = open_models(home, model)
-    champion = require_champion(models)
-    if models.problem:
-        warn(models.problem)
-    return champion
+    return require_champion(open_models(home, model, warn))
 
 
 def export_model(home: str, out: Path) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 ``FollowedModel.champion`` asks the server for a newer version by a conditional HTTP request. All processes of
 a home together send at most one request per CHECK_SECONDS. If the newer version cannot be read, the copy is
-used, and the attribute ``problem`` contains the reason. The folder ``HOME/models/KEY`` contains
-``state.json`` and the last two versions, because a process may still open files of the previous version.
+used with a warning. The folder ``HOME/models/KEY`` contains ``state.json`` and the last two versions, because
+a process may still open files of the previous version.
 """
 
 import base64
@@ -15,6 +15,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -44,20 +45,21 @@ class FollowedModel:
     Args:
         home: Folder of the home.
         location: URL, path of a model file, or ``env:NAME`` for a variable that contains a URL or a path.
+        warn: Called with a message whenever ``champion`` returns a copy because the location cannot be read.
 
     Raises:
         ModelFileError: The file or the variable is missing, or the URL is invalid.
     """
 
-    def __init__(self, home: Path, location: str) -> None:
-        self.home, self.problem = home, ""
+    def __init__(self, home: Path, location: str, warn: Callable[[str], object]) -> None:
+        self.home, self._warn = home, warn
         self._location, self.name = _locate(location)
         self._folder = home / "models" / hashlib.sha256(self._location.encode()).hexdigest()[:16]
 
     def champion(self) -> Champion:
         """Returns the newest version of the model that can be read.
 
-        If the location cannot be read, returns the stored copy and sets ``problem`` to the reason.
+        If the location cannot be read, calls ``warn`` with the reason and returns the stored copy.
 
         Raises:
             ExpectedError: The location cannot be read, and there is no stored copy.
@@ -66,18 +68,21 @@ class FollowedModel:
         copy = self._verified_copy(state)
         age = time.time() - state.get("checked_at", 0.0)
         if copy and is_url(self._location) and 0 <= age < CHECK_SECONDS:
-            self.problem = state["problem"]
+            if state["problem"]:
+                self._warn(state["problem"])
             return copy
+        problem = ""
         try:
-            state, self.problem = self._update(state if copy else {}), ""
+            state = self._update(state if copy else {})
         except (ExpectedError, OSError) as error:
             if copy is None and isinstance(error, OSError):
                 problem = f"the model cannot be stored in {self._folder} ({error.strerror or error})"
                 raise ModelFileError(f"{problem}; name another --home") from error
             if copy is None:
                 raise
-            self.problem = f"{error}; the last good version of the model, {copy.version}, is used"
-        state |= {"checked_at": time.time(), "problem": self.problem}
+            problem = f"{error}; the last good version of the model, {copy.version}, is used"
+            self._warn(problem)
+        state |= {"checked_at": time.time(), "problem": problem}
         with suppress(OSError):  # the user may have no write permission for the home
             write_json(self._folder / "state.json", state)
         return self._to_champion(state)
@@ -197,7 +202,9 @@ def _locate(reference: str) -> tuple[str, str]:
     is_variable = reference.startswith(ENV_PREFIX)
     location = os.environ.get(reference.removeprefix(ENV_PREFIX), "").strip() if is_variable else reference
     if not location:
-        raise ModelFileError(f"{reference}: this environment variable is not set, or empty; expected a URL")
+        raise ModelFileError(
+            f"{reference}: this environment variable is not set, or empty; expected a URL or a path"
+        )
     name = reference if is_variable else without_secrets(location)
     if is_url(location):
         if not is_valid_url(location):

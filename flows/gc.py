@@ -20,9 +20,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from pydantic import Field
 
+from flows.defaults import DAYS, DEFAULT_HOME, GC_WAIT_SECONDS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from flows.followed_model import prune_models
 from flows.ownership import FLOW_FILTER, belongs_to, is_home_server, tag_with_home
-from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
 from storage.catalogue.retention import delete_replaced_programmes
 from storage.home.latest import folders_of_last_run
 from storage.home.retention import RemovalResult, prune_artifacts, prune_downloaded_models
@@ -30,24 +30,18 @@ from storage.home.workspace import Workspace
 from storage.tracking import Registry, TrackingError
 from storage.tracking.retention import prune_model_versions, prune_runs
 
-WAIT_SECONDS = 3600.0  # maximum wait for another run in the home
 SHARED_SERVER = "on a server outside the home; --shared also removes the data of this home from it"
 RUNS_PER_REQUEST = 200  # Prefect's maximum
-Nights = Annotated[
-    int, Field(ge=1, description="Number of artifacts of each kind, and of models for a rollback, to keep")
-]
-Days = Annotated[int, Field(ge=1, le=MAX_DAYS, description="Days to keep runs in MLflow and Prefect")]
-HistoryDays = Annotated[
-    int, Field(ge=1, le=MAX_DAYS, description="Days to keep replaced versions of programmes")
-]
+Nights = Annotated[int, Field(ge=1)]
+Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
 
 
 @flow(name="gc", on_running=[tag_with_home])
 def gc(
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     nights: Nights = NIGHTS,
     days: Days = DAYS,
-    wordings: HistoryDays = HISTORY_DAYS,
+    wordings: Days = HISTORY_DAYS,
     dry_run: bool = False,
     shared: bool = False,
 ) -> list[RemovalResult]:
@@ -66,7 +60,10 @@ def gc(
     Returns:
         Number and size of the removed data, by kind of data.
     """
-    results = list(remove_old_data(home, nights, days, wordings, dry_run, shared, WAIT_SECONDS))
+    removals = remove_old_data(
+        home, nights, days, wordings, dry_run=dry_run, shared=shared, wait_seconds=GC_WAIT_SECONDS
+    )
+    results = list(removals)
     if FlowRunContext.get():
         text = "\n".join(f"- {format_removed(result, dry_run)}" for result in results)
         create_markdown_artifact(text, key="gc-report", description=f"Data removed from {home}")
@@ -82,7 +79,14 @@ def format_removed(result: RemovalResult, dry_run: bool) -> str:
 
 
 def remove_old_data(
-    home: str, nights: int, days: int, history_days: int, dry_run: bool, shared: bool, wait_seconds: float = 0
+    home: str,
+    nights: int,
+    days: int,
+    history_days: int,
+    *,
+    dry_run: bool,
+    shared: bool,
+    wait_seconds: float = 0,
 ) -> Iterator[RemovalResult]:
     """Removes old data of a home (see the flow ``gc``). Yields number and size of the removed data, by kind.
 

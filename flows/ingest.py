@@ -2,9 +2,10 @@
 
 from prefect import flow, get_run_logger
 
+from flows.defaults import DEFAULT_HOME, HOURLY_WAIT_SECONDS
 from flows.ingest_settings import ingest_settings
 from flows.ownership import tag_with_home
-from flows.run_context import HOURLY_WAIT_SECONDS, name_run
+from flows.run_context import name_run
 from flows.settings import NO_CHANGES, Changes, Feeds
 from storage.artifacts import Guide
 from storage.home.workspace import Workspace
@@ -13,7 +14,7 @@ from tasks.ingest.task import ingest as read_feeds
 
 
 @flow(name="ingest", flow_run_name=name_run, on_running=[tag_with_home])
-def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = "guidespace-home") -> Guide:
+def ingest(feeds: Feeds, changes: Changes = NO_CHANGES, home: str = DEFAULT_HOME) -> Guide:
     """Reads feeds into the catalogue, publishes a snapshot of it, and checks the snapshot for anomalies.
 
     Args:

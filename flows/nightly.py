@@ -4,10 +4,10 @@ import datetime
 
 from prefect import flow
 
+from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.nightly_run import NightlyResult
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, name_run, open_night
+from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.trained_models import find_reusable_model, find_trained_models
 from storage.artifacts import Baselines
@@ -30,19 +30,13 @@ from tasks.tokenize.task import tokenize
 from tasks.train.task import train
 
 
-@flow(
-    name="nightly",
-    flow_run_name=name_run,
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="nightly", flow_run_name=name_run, **RUN_HOOKS)
 def nightly(
     feeds: Feeds,
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
     as_of: datetime.datetime | None = None,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     settings: Settings | None = None,
 ) -> NightlyResult:
     """Reads a TV guide, trains title embeddings, scores them, and publishes a map and a model.
@@ -78,13 +72,16 @@ def nightly(
         checkpoint = (
             reused_model.checkpoint if reused_model else train(home, corpus, settings.train, night.run)
         )
-        augment_inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        encoder = reused_model.encoder if reused_model else augment(home, *augment_inputs)
+        encoder = (
+            reused_model.encoder
+            if reused_model
+            else augment(home, vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
+        )
         vectors = embed(home, corpus, encoder)
         model_future = pack.submit(home, corpus, encoder, vectors, linear_future.result())
-        nearest_inputs = corpus, vectors, settings.cluster.strategy.neighbours, settings.cluster.search
-        previous_nearest = previous_artifact(home, NEAREST, *nearest_inputs)
-        nearest = find_nearest(home, *nearest_inputs, previous=previous_nearest)
+        count, search = settings.cluster.strategy.neighbours, settings.cluster.search
+        previous_nearest = previous_artifact(home, NEAREST, corpus, vectors, count, search)
+        nearest = find_nearest(home, corpus, vectors, count, search, previous=previous_nearest)
         layout_inputs = LayoutInputs(
             corpus=corpus,
             encoder=encoder,

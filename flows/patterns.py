@@ -10,8 +10,8 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, open_run
+from flows.defaults import DEFAULT_HOME
+from flows.run_context import RUN_HOOKS, open_run
 from tasks.form import to_form_json
 from tasks.subtitles.settings import PatternSettings
 from tasks.subtitles.task import PatternCounts, find_patterns
@@ -22,11 +22,9 @@ DEFAULT_SETTINGS: Any = Field(
 )
 
 
-@flow(
-    name="patterns", on_running=[tag_with_home], on_crashed=[end_mlflow_run], on_cancellation=[end_mlflow_run]
-)
+@flow(name="patterns", **RUN_HOOKS)
 def patterns(
-    home: str = "guidespace-home", settings: PatternSettings = DEFAULT_SETTINGS, kept: bool = False
+    home: str = DEFAULT_HOME, settings: PatternSettings = DEFAULT_SETTINGS, kept: bool = False
 ) -> PatternCounts:
     """Trains a classifier of sub-titles (episode number, date, guests …) and labels the catalogue with it.
 

@@ -7,8 +7,8 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, open_run
+from flows.defaults import DEFAULT_HOME
+from flows.run_context import RUN_HOOKS, open_run
 from storage.artifacts import Tonight
 from storage.home.zones import home_zone, in_zone
 from tasks.form import to_form_json
@@ -20,14 +20,9 @@ from tasks.tonight.task import recommend as recommend_all
 DEFAULT_SETTINGS: Any = Field(TONIGHT, json_schema_extra={"default": to_form_json(asdict(TONIGHT))})
 
 
-@flow(
-    name="recommend",
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="recommend", **RUN_HOOKS)
 def recommend(
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     at: datetime.datetime | None = None,
     hours: float | None = None,
     settings: TonightSettings = DEFAULT_SETTINGS,

@@ -8,14 +8,15 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.context import FlowRunContext
 
 from flows.champion import find_champion
-from flows.cli.render import count_feeds
+from flows.defaults import DEFAULT_HOME, HOURLY_WAIT_SECONDS
 from flows.ownership import tag_with_home
 from flows.refresh_settings import RefreshSettings
-from flows.run_context import HOURLY_WAIT_SECONDS, name_run
+from flows.run_context import name_run
 from flows.settings import Feeds, ModelReference
 from storage.home.workspace import Workspace
 from tasks.enrich.copies import EnrichedCopy
 from tasks.enrich.task import fill
+from tasks.ingest.sources.feeds import count_feeds
 from tasks.ingest.task import open_secret_block
 from tasks.merge.task import merge
 
@@ -25,7 +26,7 @@ DEFAULT_SETTINGS = RefreshSettings()
 @flow(name="refresh", flow_run_name=name_run, on_running=[tag_with_home])
 def refresh(
     feeds: Feeds,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     settings: RefreshSettings = DEFAULT_SETTINGS,
     model: ModelReference = None,
 ) -> list[str]:

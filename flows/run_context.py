@@ -30,22 +30,21 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from threadpoolctl import threadpool_limits
 
 from flows import server
-from flows.cli.render import count_feeds
+from flows.defaults import DEFAULT_HOME, WAIT_SECONDS
 from flows.nightly_run import NightlyRun, format_instant
-from flows.ownership import FLOW_FILTER
+from flows.ownership import FLOW_FILTER, tag_with_home
 from storage.home.latest import folders_of_last_run
+from storage.home.marker import is_home
 from storage.home.retention import prune_artifacts
 from storage.home.workspace import Workspace
 from storage.home.zones import home_zone
 from storage.memory import configure_memory
 from storage.tracking import Tracking
 from storage.tracking.tags import AS_OF_TAG
-from tasks.ingest.sources.feeds import source_of
+from tasks.ingest.sources.feeds import count_feeds, source_of
 from tasks.pool import helper_process
 from tasks.settings import Settings
 
-WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home; then the waiting run fails
-HOURLY_WAIT_SECONDS = 3000.0  # maximum wait of a flow whose schedule starts a run every hour
 # Event that a run emits after its last stage; a suspended run sends heartbeats until its running stage ends.
 RUN_ENDED_EVENT = "guidespace.flow-run.left"
 # The event is emitted twice, because triggers of Prefect 3.8.8 drop an event while SQLite is locked.
@@ -64,7 +63,7 @@ def name_run() -> str:
     feeds: Sequence[str] = this_run.parameters.get("feeds") or ["no feed"]
     first_feed = Path(source_of(feeds[0]).rstrip("/")).name
     suffix = f" +{len(feeds) - 1}" if feeds[1:] else ""
-    zone = home_zone(this_run.parameters.get("home", "guidespace-home"))
+    zone = home_zone(this_run.parameters.get("home", DEFAULT_HOME))
     due_time = this_run.scheduled_start_time.astimezone(zone)
     return f"{due_time:%Y-%m-%d %H:%M} {first_feed}{suffix}"
 
@@ -232,6 +231,14 @@ def _find_older_runs(
 
 def end_mlflow_run(flow: Flow[Any, Any] | None, flow_run: FlowRun, state: State) -> None:
     """Ends the MLflow run of a flow run that has crashed or was cancelled (hook of the flows)."""
-    home = Path(str(flow_run.parameters.get("home", "guidespace-home"))).expanduser()
-    if (home / "home.json").exists():
+    home = Path(str(flow_run.parameters.get("home", DEFAULT_HOME))).expanduser()
+    if is_home(home):
         Tracking(home).close_orphans(str(flow_run.id))
+
+
+# Hooks of flows that open an MLflow run.
+RUN_HOOKS: dict[str, Any] = {
+    "on_running": [tag_with_home],
+    "on_crashed": [end_mlflow_run],
+    "on_cancellation": [end_mlflow_run],
+}

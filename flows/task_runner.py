@@ -4,19 +4,19 @@ from typing import Any
 
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
-from storage.cores import cores
-from tasks.pool_settings import AUTOMATIC
+from tasks.pool_settings import count_workers
 
 
-def task_runner(pool: str, workers: int = AUTOMATIC, address: str = "") -> TaskRunner[Any]:
+def task_runner(pool: str, workers: int, address: str) -> TaskRunner[Any]:
     """Creates a Prefect task runner with threads, processes, or a Dask or Ray cluster.
 
     Args:
         pool: ``threads``, ``processes``, ``dask`` or ``ray``.
-        workers: Number of concurrent tasks; AUTOMATIC: one per core. Ignored if there is an address.
-        address: Address of a Dask scheduler or Ray cluster; its workers must mount the home.
+        workers: Number of concurrent tasks; -1: one per core. Ignored if there is an address.
+        address: Address of a Dask scheduler or Ray cluster, whose workers must mount the home; '': start one
+            on this machine.
     """
-    count = cores() if workers == AUTOMATIC else max(1, workers)
+    count = count_workers(workers)
     if pool == "dask":
         from prefect_dask import DaskTaskRunner  # pyright: ignore[reportMissingImports]  (extra dask)
 

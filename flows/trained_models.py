@@ -55,15 +55,15 @@ def find_trained_models(home: str, settings: Settings, sources: LabelSources) ->
         if TOKENS_OF in workspace.details(vocabulary) or vocabulary.path.rpartition("/")[2] not in keys:
             continue
         (guide,) = guides
-        preprocess_inputs = guide, vocabulary, salt, settings.preprocess, sources
-        if (corpus := workspace.read(Corpus, PREPROCESS.key(*preprocess_inputs))) is None:
+        corpus_key = PREPROCESS.key(guide, vocabulary, salt, settings.preprocess, sources)
+        if (corpus := workspace.read(Corpus, corpus_key)) is None:
             continue
         checkpoint = workspace.read(Checkpoint, TRAIN.key(corpus, settings.train))
         baselines = workspace.read(Baselines, BASELINES.key(corpus, settings.evaluate))
         if checkpoint is None or baselines is None:
             continue
-        augment_inputs = vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment
-        if encoder := workspace.read(TitleEncoderFiles, AUGMENT.key(*augment_inputs)):
+        encoder_key = AUGMENT.key(vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
+        if encoder := workspace.read(TitleEncoderFiles, encoder_key):
             yield TrainedModel(
                 vocabulary=vocabulary,
                 corpus=corpus,

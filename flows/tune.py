@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from prefect import flow
 
+from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
 from flows.ownership import tag_with_home
-from flows.run_context import end_mlflow_run, name_run, open_night
+from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.task_runner import task_runner
 from storage.artifacts import Corpus
@@ -47,18 +48,12 @@ def run_searches(home: str, corpus: Corpus, settings: TrainSettings, tuning: Tun
     return log_searches(home, outcomes, tuning, run)
 
 
-@flow(
-    name="tune",
-    flow_run_name=name_run,
-    on_running=[tag_with_home],
-    on_crashed=[end_mlflow_run],
-    on_cancellation=[end_mlflow_run],
-)
+@flow(name="tune", flow_run_name=name_run, **RUN_HOOKS)
 def tune(
     feeds: Feeds,
     preset: Preset = "laptop",
     changes: Changes = NO_CHANGES,
-    home: str = "guidespace-home",
+    home: str = DEFAULT_HOME,
     tuning: TuningSettings = DEFAULT_TUNING,
     settings: Settings | None = None,
 ) -> ComparisonResult:
@@ -79,10 +74,11 @@ def tune(
         label_sources = read_label_sources(home, settings.preprocess)
         salt = settings.tokenize.splits.salt
         corpus = preprocess(home, guide, vocabulary, salt, settings.preprocess, label_sources)
-        inputs = home, corpus, settings.train, tuning, night.run
         if tuning.searches:
             runner = task_runner(tuning.pool, tuning.workers, tuning.pool_address)
-            table = run_searches.with_options(task_runner=runner)(*inputs)
+            table = run_searches.with_options(task_runner=runner)(
+                home, corpus, settings.train, tuning, night.run
+            )
         else:
             runs_by_optimizer = [
                 train_candidates(home, corpus, candidate, size, tuning, night.run)

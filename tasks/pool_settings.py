@@ -16,6 +16,11 @@ _ADDRESS = (
 )
 
 
+def count_workers(workers: int) -> int:
+    """Returns ``workers``, but at least 1, or the number of cores if ``workers`` is AUTOMATIC."""
+    return cores() if workers == AUTOMATIC else max(1, workers)
+
+
 @configurable
 class PoolSettings:
     """Settings of the pool in which a stage computes its pieces. They do not change the results."""

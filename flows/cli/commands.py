@@ -13,8 +13,8 @@ from typer.exceptions import Exit
 
 from flows.cli import experiments, explore, guide, guides, home, run, viewers, words
 from flows.cli.installation import require_night_packages
-from flows.serving.command import serve
-from flows.up.command import up
+from flows.cli.serve import serve
+from flows.cli.up import up
 
 COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Run": (run.nightly, run.ingest, run.backfill, run.patterns, run.rollback),

@@ -6,15 +6,14 @@ import json
 import platform
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 from flows.cli.installation import REMEDY
-from flows.up.machine_checks import examine_machine
+from flows.up.machine_checks import Finding, examine_machine
 from storage.installed import is_installed
 
 if TYPE_CHECKING:
@@ -28,15 +27,6 @@ CONSEQUENCES = {  # package -> consequence of an untested version
     "torch": "training has been tested with these versions only",
     "duckdb": "version 2.0.0 loses inserted rows if one INSERT exceeds the memory limit",
 }
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Result of one check of ``guidespace doctor``."""
-
-    state: Literal["ok", "note", "bad"]
-    about: str  # subject of the check, such as "Python" or "home"
-    text: str  # the result, with a remedy if needed
 
 
 def examine(home: str | Path) -> Iterator[Finding]:
@@ -61,7 +51,7 @@ def examine(home: str | Path) -> Iterator[Finding]:
             "note", "night", f"not installed: this installation can use models, but not run a night; {REMEDY}"
         )
     folder = Path(home).expanduser().resolve()
-    yield from (Finding(*check) for check in examine_machine(folder))
+    yield from examine_machine(folder)
     yield from _check_home(folder)
 
 
@@ -133,9 +123,10 @@ def _check_kernels(device: "torch.device") -> Finding:
 
 def _check_home(home: Path) -> Iterator[Finding]:
     from storage.catalogue.connection import Catalogue
+    from storage.home.marker import is_home
     from storage.home.workspace import HomeError, HomeLocked, Workspace
 
-    if not home.is_file() and not (home / "home.json").exists():
+    if not home.is_file() and not is_home(home):
         yield Finding("note", "home", f"{home} does not exist yet; `guidespace nightly` creates it")
         return
     try:

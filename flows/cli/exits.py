@@ -13,7 +13,6 @@ import signal
 import threading
 import time
 from types import FrameType
-from typing import Self
 
 from storage.errors import ExpectedError
 
@@ -74,28 +73,6 @@ def watch_signals() -> None:
         signal.signal(number, _interrupt)
     os.register_at_fork(after_in_child=_restore_defaults)
     threading.Thread(target=_exit_after_signal, args=(read_end,), name="signals", daemon=True).start()
-
-
-class Signals:
-    """Context manager that records Ctrl-C, SIGTERM and SIGHUP in ``received`` instead of ending the process.
-
-    It is for commands that stop other processes before they end. Signals are also recorded after the block.
-    """
-
-    def __init__(self) -> None:
-        self.received = False
-
-    def __enter__(self) -> Self:
-        signal.set_wakeup_fd(-1)
-        for number in (*SIGNALS, signal.SIGHUP):
-            signal.signal(number, self._record_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def _record_signal(self, number: int, frame: FrameType | None) -> None:
-        self.received = True
 
 
 def report_interrupted() -> None:

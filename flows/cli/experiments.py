@@ -4,8 +4,9 @@ from typing import Annotated, get_args
 
 from typer import BadParameter, Option
 
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, Feeds, Home, Preset, Set
-from flows.cli.render import count_feeds
+from flows.cli.options import NO_VALUES, Feeds, Home, Preset, Set
+from flows.defaults import DEFAULT_HOME
+from tasks.ingest.sources.feeds import count_feeds
 
 BLOCKS_HELP = "building blocks: names, patterns or changes such as train.optimizer=adam [default: all]"
 OPTIMIZERS_HELP = "optimizers to compare: names of train.optimizer, or yellowfin [default: all]"

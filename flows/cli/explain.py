@@ -14,7 +14,7 @@ from storage.home.workspace import Workspace
 from tasks.neighbours.index import SearchSettings
 from tasks.neighbours.simhash import find_near_duplicates
 from tasks.search.explain import Explanation, explain
-from tasks.search.search import Neighbour, TitleSearch
+from tasks.search.search import TitleSearch
 from tasks.text.titles import parse_title
 
 if TYPE_CHECKING:
@@ -45,23 +45,6 @@ def find_corrections(home: str, *titles: str) -> list[Correction]:
     corrections = read_corrections(Workspace(home).home)
     shows = dict.fromkeys(parse_title(title).show_key for title in titles)
     return [corrections[show] for show in shows if show in corrections]
-
-
-def neighbour_documents(
-    corrections: Mapping[str, Correction], neighbours: Sequence[Neighbour]
-) -> list[dict[str, Any]]:
-    """Returns neighbours as JSON documents, with the categories that users have corrected.
-
-    Args:
-        corrections: Corrections by show key.
-        neighbours: Neighbours of a title. A corrected neighbour gets the key ``corrected_at``.
-    """
-    documents = []
-    for neighbour in neighbours:
-        correction = corrections.get(parse_title(neighbour.title).show_key)
-        corrected_fields = correction.document if correction else {}
-        documents.append({**vars(neighbour), **corrected_fields, "title": neighbour.title})
-    return documents
 
 
 def neighbour_lines(neighbours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -97,14 +80,13 @@ def explain_titles(
         from tasks.enrich.model import CategoryModel
 
         folder = find_champion(home, model).folder
-        category_model = CategoryModel(folder, read_corrections(Workspace(home).home))
-        decision, corrections = decide(category_model, left), find_corrections(home, left)
-        document = {**asdict(decision), "corrected": [correction.document for correction in corrections]}
-        return document, [*map(str, corrections), *decision_lines(decision)]
-    explanation = explain(open_champion(home, model=model), left, right)
-    corrections = find_corrections(home, left, right)
-    document = {**asdict(explanation), "corrected": [correction.document for correction in corrections]}
-    return document, [*map(str, corrections), *explanation_lines(explanation)]
+        result = decide(CategoryModel(folder, read_corrections(Workspace(home).home)), left)
+        corrections, lines = find_corrections(home, left), decision_lines(result)
+    else:
+        result = explain(open_champion(home, model=model), left, right)
+        corrections, lines = find_corrections(home, left, right), explanation_lines(result)
+    document = {**asdict(result), "corrected": [correction.document for correction in corrections]}
+    return document, [*map(str, corrections), *lines]
 
 
 def decision_lines(decision: "Decision") -> Iterator[str]:

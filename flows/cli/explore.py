@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, ResultCount
+from flows.cli.options import NO_VALUES, AsJson, Home, Model, ResultCount
 from flows.cli.render import show
+from flows.defaults import DEFAULT_HOME
 
 SEARCH_HELP = (
     "exact: all titles; approximate: titles of the nearest index cells; auto: exact below a million titles"
@@ -51,7 +52,8 @@ def similar(
     as_json: AsJson = False,
 ) -> None:
     """Print the titles nearest to a title. The title need not be in the guide."""
-    from flows.cli.explain import find_corrections, neighbour_documents, neighbour_lines, open_champion
+    from flows.cli.explain import find_corrections, neighbour_lines, open_champion
+    from flows.serving.neighbours import neighbour_documents
     from storage.home.corrections import read_corrections
     from storage.home.workspace import Workspace
     from tasks.search.query import Query
@@ -106,14 +108,17 @@ def categories(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
 
 
 def status(home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
-    """Print feeds, rejects by reason and counts of the catalogue."""
+    """Print feeds, rejects by reason, failures and counts."""
     from flows.cli.render import status_lines
     from storage.catalogue.feeds import read_status
+    from storage.home.readings import read_readings
     from storage.home.workspace import Workspace
 
     workspace = Workspace(home, create=False)
+    readings = read_readings(workspace.home)
+    failures = [{"source": feed.source, "reason": feed.failed} for feed in readings if feed.failed]
     size = {"home": str(workspace.home), "home_bytes": workspace.size()}
-    document = {**read_status(workspace.home), **size}
+    document = {**read_status(workspace.home), "failures": failures, **size}
     show(document, as_json, status_lines(document))
 
 

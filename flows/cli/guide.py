@@ -10,7 +10,8 @@ from typer import Argument, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
 from flows.cli.guides import ForPlayers, Precision
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, Home, Model, Set
+from flows.cli.options import NO_VALUES, Home, Model, Set
+from flows.defaults import DEFAULT_HOME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

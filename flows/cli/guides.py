@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, BadParameter, Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, Set
+from flows.cli.options import NO_VALUES, AsJson, Home, Model, Set
 from flows.cli.render import show
+from flows.defaults import DEFAULT_HOME
 from storage.errors import ExpectedError
 
 if TYPE_CHECKING:
@@ -133,9 +134,9 @@ def enrich_guide(
     with tempfile.TemporaryDirectory(prefix="guidespace-enrich-") as temporary_folder:
         work_folder = Path(temporary_folder)
         with open_source(guide, work_folder, limits, home_zone(home).key) as source:
-            content = read_guide(source, work_folder, options)
+            survey, guide_titles = read_guide(source, work_folder, options)
             category_model = CategoryModel(model_folder, read_corrections(workspace.home))
-            enricher = open_enricher(source, *content, category_model, options, episodes)
+            enricher = open_enricher(source, survey, guide_titles, category_model, options, episodes)
             if out:
                 write_guide(out, enricher)
             else:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from flows.cli.options import DEFAULT_HOME, AsJson, Home
+from flows.cli.options import AsJson, Home
 from flows.cli.render import show
-from flows.retention_defaults import DAYS, HISTORY_DAYS, MAX_DAYS, NIGHTS
+from flows.defaults import DAYS, DEFAULT_HOME, HISTORY_DAYS, MAX_DAYS, NIGHTS
 
 SETTING_HELP = "list only this setting or section and the settings below it, such as train or train.optimizer"
 NIGHTS_HELP = "number of artifacts of each kind, and of models for a rollback, to keep"
@@ -70,7 +70,8 @@ def gc(
     if wait_for_server:
         wait_for_server()
     documents = []
-    for result in remove_old_data(folder, nights, days, wordings or history_days, dry_run, shared):
+    history_days = wordings or history_days
+    for result in remove_old_data(folder, nights, days, history_days, dry_run=dry_run, shared=shared):
         documents.append(asdict(result))
         if not as_json:
             print(format_removed(result, dry_run), flush=True)

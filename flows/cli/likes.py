@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from flows.champion import find_champion
 from flows.cli.installation import require_night
+from flows.defaults import WAIT_SECONDS
 from storage.artifacts import Tonight
 from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED, add_likes, forget_viewer, viewer_zone
@@ -30,7 +31,6 @@ from tasks.tonight.settings import PAGES
 from tasks.tonight.vectors import forget_unlisted
 
 SUGGESTIONS = 5  # number of titles that the message about an unknown title suggests
-WAIT_SECONDS = 6 * 3600.0  # maximum wait for another run in the home
 PLAYER_SUFFIXES = ".db", ".sqlite", ".sqlite3"  # databases of Kodi and Jellyfin
 
 
@@ -39,6 +39,7 @@ def like_title(
     title: str,
     viewer: str,
     value: float,
+    *,
     seen: bool,
     rated_at: datetime.datetime,
     model: str | None = None,
@@ -79,7 +80,7 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
         default_time: Time of the rows that state no time.
 
     Raises:
-        LikesError: The file is missing, or its content is not a table of likes or a known export.
+        LikesError: The file is missing, or its content is neither a table of likes nor a supported export.
     """
     folder = Workspace(home, create=False).home
     if not file.is_file():

@@ -111,7 +111,3 @@ def entry() -> None:
     from flows.server import exit_process
 
     exit_process(main())
-
-
-if __name__ == "__main__":
-    entry()

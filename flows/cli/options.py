@@ -8,7 +8,6 @@ from typer import BadParameter, Option
 NO_VALUES: list[Any] = []
 INSTANT = "an instant such as 2025-03-31T18:00+02:00"
 YEARS = range(1900, 2200)  # far from the limits of datetime, which zones and intervals would exceed
-DEFAULT_HOME = "guidespace-home"
 FEEDS_HELP = (
     "XMLTV file, glob, folder, URL (http, s3 …), or env:NAME for a URL in a variable; plain or compressed"
 )

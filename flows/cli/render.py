@@ -29,11 +29,6 @@ def show(document: Any, as_json: bool, lines: Iterable[str]) -> None:
         print(line)
 
 
-def count_feeds(feeds: Sequence[object]) -> str:
-    """Returns the number of feeds as text: "1 feed", "2 feeds"."""
-    return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
-
-
 def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Formats scores.json, the scores of a run, as lines of tables."""
     for protocol, forms in document["protocols"].items():
@@ -66,7 +61,7 @@ def scores_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Formats the status of the catalogue as lines: a table of feeds with rejects by reason, and totals."""
+    """Formats the status of a home as lines: a table of feeds with rejects by reason, failures and totals."""
     rows = [["feed", *FEED_COUNTS, "why"]]
     for feed in document["feeds"]:
         reasons = [f"{reason} {count}" for reason, count in feed["rejects"].items()]
@@ -74,6 +69,8 @@ def status_lines(document: Mapping[str, Any]) -> Iterator[str]:
             reasons.append(f"{invalid_bytes:,} invalid bytes")
         rows.append([feed["source"], *(f"{feed[name]:,}" for name in FEED_COUNTS), ", ".join(reasons)])
     yield from _column_lines(rows)
+    for failure in document["failures"]:
+        yield f"feed FAILED: {failure['reason']}"
     yield "\n" + ", ".join(f"{document[name]:,} {name}" for name in CATALOGUE_COUNTS)
     yield f"{document['home']}: {document['home_bytes'] / 1e6:,.1f} MB"
 

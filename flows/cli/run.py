@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from flows.cli.exits import DONE, INCOMPLETE
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Feeds, Home, Preset, Set, read_date_or_instant
-from flows.cli.render import count_feeds, show
+from flows.cli.options import NO_VALUES, AsJson, Feeds, Home, Preset, Set, read_date_or_instant
+from flows.cli.render import show
+from flows.defaults import DEFAULT_HOME
+from tasks.ingest.sources.feeds import count_feeds
 
 if TYPE_CHECKING:
     from storage.artifacts import Progress
@@ -89,8 +91,8 @@ def backfill(
     from tasks.ingest.sources.dates import dated_guides
 
     settings = ingest_settings(changes)
-    dates = first.date(), last.date()
-    guides = dated_guides(feeds, *dates, home_zone(home), settings.private_addresses)
+    zone = home_zone(home)
+    guides = dated_guides(feeds, first.date(), last.date(), zone, settings.private_addresses)
     return read_feeds(guides, home, settings)
 
 

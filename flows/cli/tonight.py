@@ -116,6 +116,7 @@ def _format_time(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
 def write_files(
     files: Sequence[Path],
     recommendations: Sequence[Recommendation],
+    *,
     viewer: str,
     begin: datetime.datetime,
     end: datetime.datetime,

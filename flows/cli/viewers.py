@@ -7,8 +7,9 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from flows.cli.options import DEFAULT_HOME, NO_VALUES, AsJson, Home, Model, read_instant
+from flows.cli.options import NO_VALUES, AsJson, Home, Model, read_instant
 from flows.cli.render import show
+from flows.defaults import DEFAULT_HOME
 
 DEFAULT_VIEWER = "me"
 FILE_HELP = "a table (.csv, .parquet, .json), or an export of a player or of Trakt: docs/tonight.md"
@@ -66,7 +67,8 @@ def like(
     if file is not None:
         print(import_likes(home, file, viewer, now))
     else:
-        full_title = like_title(home, title, viewer, -1.0 if dislike else 1.0, seen, now, model)
+        value = -1.0 if dislike else 1.0
+        full_title = like_title(home, title, viewer, value, seen=seen, rated_at=now, model=model)
         print(f"{viewer} {'dislikes' if dislike else 'likes'} “{full_title}”")
 
 
@@ -119,7 +121,7 @@ def tonight(
     page_zone = zone.key if zone != home_zone(home) else ""
     now = in_zone(at or datetime.datetime.now(zone), zone)
     begin, until = (moment and in_zone(moment, zone) for moment in (begin, until))
-    interval = evening_interval(now, begin, until, hours)
+    begin, end = evening_interval(now, begin, until, hours)
     settings = TonightSettings(
         count=k,
         recommender=RECOMMENDERS[recommender],
@@ -129,9 +131,9 @@ def tonight(
         hide_unrated=hide_unrated,
         include=tuple(name for name in EXCLUSIONS if name in include),
     )
-    recommendations, hidden_counts = list_tonight(home, viewer, *interval, settings, model)
+    recommendations, hidden_counts = list_tonight(home, viewer, begin, end, settings, model)
     for message in hidden_counts.messages(settings):
         print(f"note: {message}", file=sys.stderr)
-    write_files(out, recommendations, viewer, *interval, now, page_zone)
+    write_files(out, recommendations, viewer=viewer, begin=begin, end=end, now=now, zone=page_zone)
     documents = [recommendation_document(recommendation) for recommendation in recommendations]
     show(documents, as_json, tonight_lines(recommendations, zone))

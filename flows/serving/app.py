@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import (
@@ -24,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.same_site import SameSite
-from flows.serving.batcher import RequestBatcher, Unavailable
+from flows.serving.batcher import RequestBatcher
 from flows.serving.guide import PATHS, add_guide_routes
 from flows.serving.loaded_model import RequestKind
 from flows.serving.model_file import add_model_file
@@ -130,8 +129,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
             pages of other sites are rejected instead (see SameSite).
         host: Name or address by which clients reach the server.
     """
-    metrics, batcher = Metrics(reloader), RequestBatcher(reloader.answer)
-    bearer = HTTPBearer(auto_error=False)
+    metrics, bearer = Metrics(reloader), HTTPBearer(auto_error=False)
 
     def check_token(authorization: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> None:
         # Starlette decodes headers as latin-1.
@@ -158,6 +156,23 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     if not token:
         app.add_middleware(SameSite, hosts=[host])
     app.add_middleware(MetricsMiddleware, metrics=metrics)
+    _add_title_routes(app, reloader, metrics, auth)
+    _add_status_routes(app, reloader, metrics, auth)
+    add_model_file(app, reloader, auth)
+    add_guide_routes(app, reloader.home, auth, check_path_token)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        data, scripts = encode_data(app.openapi()), [HERE / "docs.js"]
+        return HTMLResponse(render_page(HERE / "docs.html", "GuideSpace", HERE / "docs.css", data, scripts))
+
+    app.exception_handler(HTTPException)(_error_response)
+    return app
+
+
+def _add_title_routes(app: FastAPI, reloader: ModelReloader, metrics: Metrics, auth: dict[str, Any]) -> None:
+    """Adds the routes that answer queries about titles; ``auth`` contains keyword arguments of routes."""
+    batcher = RequestBatcher(reloader.answer)
 
     async def respond(request: Request, kind: RequestKind, titles: TitlesRequest) -> Response:
         queries = titles.queries()
@@ -174,7 +189,7 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         "/similar", response_model=Answers[Similar], openapi_extra=_describe_body(SimilarRequest), **auth
     )
     async def similar(request: Request) -> Response:
-        """Returns the nearest titles of each title, as `similar --json`; with `tonight`, of this evening."""
+        """Returns the titles nearest to each title, as `similar --json`; `tonight`: only of this evening."""
         titles = await _parse_body(request, SimilarRequest)
         return await respond(request, RequestKind("similar", titles.k, titles.tonight), titles)
 
@@ -192,6 +207,10 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         """
         return await respond(request, RequestKind("categories"), await _parse_body(request, TitlesRequest))
 
+
+def _add_status_routes(app: FastAPI, reloader: ModelReloader, metrics: Metrics, auth: dict[str, Any]) -> None:
+    """Adds the routes for the state of the server; ``auth`` contains keyword arguments of routes."""
+
     @app.get("/health", response_model=Health)
     async def health() -> Response:
         """Returns the loaded model, and whether the last check for a newer model failed."""
@@ -205,19 +224,6 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
     async def serve_metrics() -> Response:
         """Returns requests, errors, latencies, memory and the model in Prometheus' text format."""
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
-
-    add_model_file(app, reloader, auth)
-    add_guide_routes(app, reloader.home, auth, check_path_token)
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        files = HERE / "docs.html", "GuideSpace", HERE / "docs.css"
-        return HTMLResponse(render_page(*files, encode_data(app.openapi()), [HERE / "docs.js"]))
-
-    app.add_exception_handler(HTTPException, _error_response)
-    app.add_exception_handler(RequestValidationError, _error_response)
-    app.add_exception_handler(Unavailable, _error_response)
-    return app
 
 
 def _model_json(reloader: ModelReloader, champion: Champion) -> bytes:
@@ -252,10 +258,7 @@ async def _parse_body(request: Request, request_type: type[RequestT]) -> Request
         raise HTTPException(400, format_validation_error(error)) from error
 
 
-async def _error_response(request: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, HTTPException):
-        status, reason = error.status_code, error.detail
-        if status == 404:
-            reason = f"there is no {request.url.path}; see /docs for the available paths"
-        return JSONResponse({"reason": reason}, status, error.headers)
-    return JSONResponse({"reason": str(error)}, 503 if isinstance(error, Unavailable) else 400)
+async def _error_response(request: Request, error: HTTPException) -> JSONResponse:
+    missing = f"there is no {request.url.path}; see /docs for the available paths"
+    reason = missing if error.status_code == 404 else error.detail
+    return JSONResponse({"reason": reason}, error.status_code, error.headers)

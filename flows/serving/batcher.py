@@ -9,13 +9,18 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
 
+from starlette.exceptions import HTTPException
+
 AnswerT = TypeVar("AnswerT")
 MAX_BATCH = 256  # queries computed together
 MAX_QUEUED = 1024  # queries that wait to be computed, about three seconds of work
 
 
-class Unavailable(Exception):
-    """Error: a request cannot be answered at present. The message says what to do."""
+class Unavailable(HTTPException):
+    """Error: a request cannot be answered at present (status 503). The message says what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, message)
 
 
 class Job(NamedTuple):

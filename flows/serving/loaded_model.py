@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
 
-from flows.cli.explain import neighbour_documents
 from flows.serving.answer_cache import AnswerCache
 from flows.serving.batcher import Unavailable
+from flows.serving.neighbours import neighbour_documents
 from storage.home.corrections import Correction
 from storage.home.guides import current_guide
 from storage.home.workspace import Workspace

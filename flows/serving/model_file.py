@@ -15,13 +15,12 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from flows.serving.conditions import etag_matches
+from flows.serving.guide import BLOCK_BYTES
 from storage.formats.model_file import MEDIA_TYPE, ModelIdentity, pack_model
 from storage.tracking import Champion
 
 if TYPE_CHECKING:
     from flows.serving.reloader import ModelReloader
-
-BLOCK_BYTES = 1 << 18  # size of the blocks in which a file is sent
 
 
 class PackedModel:

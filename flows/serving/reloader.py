@@ -41,7 +41,8 @@ class ModelReloader:
     """
 
     def __init__(self, home: str | Path, model: str | None = None) -> None:
-        self.models = open_models(home, model)
+        self._warnings: list[str] = []  # warnings of the last check for a new model
+        self.models = open_models(home, model, self._warnings.append)
         self.home, self.name = self.models.home, self.models.name  # read from home.json only once
         self.reloads = self.failures = 0
         self._fingerprint = self._read_fingerprint()
@@ -67,9 +68,10 @@ class ModelReloader:
     def watch(self) -> None:
         """Calls ``reload_if_stale`` every POLL_SECONDS until ``stop`` is called. Prints failures."""
         while not self._stop_event.is_set():
+            self._warnings.clear()
             try:
                 self.reload_if_stale()
-                failure = self.models.problem
+                failure = "; ".join(self._warnings)
             except Exception as error:  # if MLflow is locked or the disk is full, the old model serves on
                 failure = str(error) or repr(error)
             self.failures += bool(failure)

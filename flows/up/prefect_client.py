@@ -10,6 +10,8 @@ from collections.abc import Generator, Iterator
 
 import httpx
 
+from flows.defaults import RUN_TAG
+
 REPORTED_STATES = ("RUNNING", "COMPLETED", "FAILED", "CRASHED", "CANCELLED", "PAUSED")
 MAX_RUNS = 50  # flow runs per request
 
@@ -29,7 +31,7 @@ class FlowRunWatcher:
         """
         query = {
             "flow_runs": {
-                "tags": {"all_": ["guidespace"]},
+                "tags": {"all_": [RUN_TAG]},
                 "start_time": {"after_": self._created_at.isoformat()},
                 "state": {"type": {"any_": REPORTED_STATES}},
             },

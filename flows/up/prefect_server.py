@@ -13,13 +13,14 @@ from prefect.server.api.server import create_app
 from prefect.settings import get_current_settings
 
 from flows.same_site import SameSite
+from flows.up.network import PREFECT_PORT
 
 
 def main() -> None:
     """Runs the server until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m flows.up.prefect_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on")
-    parser.add_argument("--port", type=int, default=4200, help="port to listen on")
+    parser.add_argument("--port", type=int, default=PREFECT_PORT, help="port to listen on")
     hosts_help = "host names by which clients may address the server, besides loopback; *: any name"
     parser.add_argument("--allowed-hosts", default="", metavar="NAME,NAME", help=hosts_help)
     options, server = parser.parse_args(), get_current_settings().server

@@ -1,12 +1,13 @@
 """Starts, monitors and stops the processes of one ``guidespace up``."""
 
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 
-from flows.cli.exits import Signals
 from flows.up.processes import RunningProcesses, describe_exit, start_process, terminate, write_record
 from storage.stages import ROOT
 
@@ -18,11 +19,28 @@ class ProcessEnded(Exception):
     """Error: a process has ended unexpectedly, or the processes are not ready in time."""
 
 
+class StopSignals:
+    """Handler of Ctrl-C, SIGTERM and SIGHUP that sets ``received`` instead of ending the process.
+
+    It is installed when the object is created, and also disables the thread of flows/cli/exits.py that ends
+    the process shortly after a signal.
+    """
+
+    def __init__(self) -> None:
+        self.received = False
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._record)
+
+    def _record(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
+
+
 class Supervisor:
     """Starts processes, records them in ``up.json``, and stops all of them after a signal or a failure."""
 
     def __init__(
-        self, home: Path, record: RunningProcesses, environment: Mapping[str, str], signals: Signals
+        self, home: Path, record: RunningProcesses, environment: Mapping[str, str], signals: StopSignals
     ) -> None:
         self.home, self.record, self.environment, self._signals = home, record, environment, signals
         self._running: dict[str, subprocess.Popen[bytes]] = {}

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from flows.cli.exits import DONE, FAILED, Signals
+from flows.defaults import WORK_POOL
 from flows.up.network import (
     MLFLOW_AUTH,
     MLFLOW_PORT,
@@ -35,11 +35,10 @@ from flows.up.processes import (
     terminate,
     write_record,
 )
-from flows.up.supervisor import ProcessEnded, Supervisor
+from flows.up.supervisor import ProcessEnded, StopSignals, Supervisor
 from storage.home.workspace import Workspace
 from storage.tracking.connection import PAGES_VARIABLE
 
-POOL = "guidespace"
 FLOW_RUN_POLL_SECONDS = 5.0  # pause between two checks of the states of flow runs
 # environment variables of MLflow's server
 STORE_VARIABLE, ARTIFACTS_VARIABLE = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_ARTIFACTS_DESTINATION"
@@ -52,8 +51,10 @@ DEFAULT_ENVIRONMENT = {  # variables that are set unless the user has set them
 }
 
 
-def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: Sequence[str]) -> int:
-    """Runs servers and worker until Ctrl-C, SIGTERM or the end of one of them. Returns the exit code.
+def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds: Sequence[str]) -> bool:
+    """Runs servers and worker until Ctrl-C, SIGTERM or SIGHUP. Returns False if one of them has failed.
+
+    Returns True without starting anything if another ``up`` is running for the home.
 
     Args:
         home: Folder of the home; created if missing.
@@ -70,38 +71,38 @@ def run_servers(home: str, host: str, prefect_port: int, mlflow_port: int, feeds
     folder, environment = Workspace(home).home, DEFAULT_ENVIRONMENT | user_environment
     check_host(host, environment)
     try:
-        with locked_record(folder) as previous_record, Signals() as signals:
+        with locked_record(folder) as previous_record:
+            signals = StopSignals()
             if leftover_names := terminate(previous_record.processes if previous_record else []):
                 print(
                     f"Ended {', '.join(leftover_names)}, which an earlier `guidespace up` had left running."
                 )
             urls = (previous_record.prefect, previous_record.mlflow) if previous_record else ("", "")
             previous_ports = [urlsplit(url).port or 0 for url in urls]
-            ports = (
-                choose_port("--prefect-port", prefect_port, previous_ports[0], PREFECT_PORT, host),
-                choose_port("--mlflow-port", mlflow_port, previous_ports[1], MLFLOW_PORT, host),
+            prefect_port = choose_port("--prefect-port", prefect_port, previous_ports[0], PREFECT_PORT, host)
+            mlflow_port = choose_port("--mlflow-port", mlflow_port, previous_ports[1], MLFLOW_PORT, host)
+            environment |= _server_environment(folder, host, prefect_port, mlflow_port, environment)
+            record = RunningProcesses(
+                prefect=server_url(host, prefect_port, for_users=True),
+                mlflow=server_url(host, mlflow_port, for_users=True),
+                supervisor=ProcessIdentity.from_pid("guidespace up", os.getpid()),
             )
-            environment |= _server_environment(folder, host, *ports, environment)
-            pages = [server_url(host, port, for_users=True) for port in ports]
-            identity = ProcessIdentity.from_pid("guidespace up", os.getpid())
-            record = RunningProcesses(*pages, supervisor=identity)
             write_record(folder, record)
             supervisor = Supervisor(folder, record, environment, signals)
             try:
-                _start_servers(supervisor, host, *ports, feeds)
-                client = make_client(server_url(host, ports[0]), environment.get(PREFECT_AUTH, ""))
+                _start_servers(supervisor, host, prefect_port, mlflow_port, feeds)
+                client = make_client(server_url(host, prefect_port), environment.get(PREFECT_AUTH, ""))
                 _report_flow_runs(supervisor, FlowRunWatcher(client))
             except ProcessEnded as error:
                 print(f"guidespace: {error}", flush=True)
-                return FAILED
+                return False
             finally:
                 print("stopping …", flush=True)
                 supervisor.stop_all()
             print("All processes have stopped. Retry, or the next run, continues interrupted flow runs.")
-            return DONE
     except AlreadyUp:
         print(_describe_running(folder))
-        return DONE
+    return True
 
 
 def _server_environment(
@@ -168,7 +169,7 @@ def _start_servers(
         supervisor.start(*site_command, one_shot=True)
     supervisor.wait(lambda: supervisor.remove_finished("deployments"))
     if not supervisor.is_stopped:
-        worker_command = ("prefect", "worker", "start", "--pool", POOL, "--name", socket.gethostname())
+        worker_command = ("prefect", "worker", "start", "--pool", WORK_POOL, "--name", socket.gethostname())
         supervisor.start("worker", *worker_command)
         seconds = time.monotonic() - start_time
         print(f"{supervisor.record.summary()}\n  logs     {home / 'logs'}")

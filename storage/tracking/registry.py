@@ -58,7 +58,6 @@ class Registry:
     def __init__(self, home: Path | str, code: Path | None = None, name: str | None = None) -> None:
         self.mlflow, self.code, self._chosen_name = MlflowConnection(home), code, name
         self.home = self.mlflow.home
-        self.problem = ""  # reason why the newest version is not served; only FollowedModel sets it
 
     @property
     def name(self) -> str:

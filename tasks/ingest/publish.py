@@ -40,18 +40,12 @@ def read_and_publish(
         HomeLocked: Another process has the catalogue open.
     """
     remove_old_downloads(workspace.home)
-    readings: list[FeedStatus] = []
-    write_readings(workspace.home, readings)
+    write_readings(workspace.home, [])
     with Catalogue.open(workspace.home) as catalogue:
         publish_status(catalogue)  # status.json is outdated if a run was killed after a commit
         publish_corrections(catalogue)
         if feeds or as_of is None:
-            now = partial(datetime.datetime.now, datetime.UTC)
-            for event in ingest_feeds(catalogue, feeds, settings, clock=time.monotonic, now=now):
-                report(event)
-                if not isinstance(event, Progress):
-                    readings.append(event.status())
-            write_readings(workspace.home, readings)
+            _read_feeds(catalogue, feeds, settings, report)
         if as_of is not None:
             require_feed_before(catalogue, as_of)
         zone, leave_out = home_zone(workspace.home).key, settings.leave_out
@@ -78,3 +72,21 @@ def read_and_publish(
             }
             draft.digest = digest
     return draft.artifact
+
+
+def _read_feeds(
+    catalogue: Catalogue,
+    feeds: Sequence[str | NamedFeed],
+    settings: IngestSettings,
+    report: Callable[[Progress | FeedResult | Failure], None],
+) -> None:
+    """Imports feeds. Writes their results to readings.json, also if a failure is fatal."""
+    readings: list[FeedStatus] = []
+    now = partial(datetime.datetime.now, datetime.UTC)
+    try:
+        for event in ingest_feeds(catalogue, feeds, settings, clock=time.monotonic, now=now):
+            report(event)
+            if not isinstance(event, Progress):
+                readings.append(event.status())
+    finally:
+        write_readings(catalogue.home, readings)

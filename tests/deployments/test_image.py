@@ -16,7 +16,7 @@ import pytest
 import torch
 import yaml
 
-from deployments.site import POOL
+from flows.defaults import WORK_POOL
 from storage.stages import ROOT
 
 BYTES_OF_BASE = 0.2e9  # python:3.11-slim-bookworm and the checkout, rounded up
@@ -100,7 +100,7 @@ def test_the_worker_polls_the_pool_that_is_made(compose: dict[str, Any]) -> None
     services = compose["services"]
     assert services["deployments"]["command"].startswith("python -m deployments.site /data/home")
     command = services["worker"]["command"]
-    assert command[command.index("--pool") + 1] == POOL
+    assert command[command.index("--pool") + 1] == WORK_POOL
     assert {services[name]["build"]["target"] for name in ("worker", "worker-gpu")} <= set(stages())
 
 

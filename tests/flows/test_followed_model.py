@@ -165,8 +165,10 @@ def test_without_a_server(server: ModelServer, home: Path, tmp_path: Path) -> No
     server.content = packed(tmp_path, 1)
     champion = find_champion(home, server.url)
     server.server_close()
-    models = open_models(home, server.url)
-    assert models.champion() == champion and "the last good version" in models.problem
+    warnings: list[str] = []
+    models = open_models(home, server.url, warnings.append)
+    assert models.champion() == champion
+    assert len(warnings) == 1 and "the last good version" in warnings[0]
     with pytest.raises(FeedUnreachable):
         find_champion(home, f"{server.url}/other")
 
@@ -190,19 +192,20 @@ def test_secrets_are_sent_and_not_shown(
     monkeypatch.setenv("GUIDESPACE_MODEL_TOKEN", "t0ken\n")  # as in a file of secrets
     find_champion(home, server.url)
     monkeypatch.setenv("GUIDESPACE_MODEL_TOKEN", "t0\nken")
-    models = FollowedModel(home, server.url)
-    models.champion()
-    assert "invalid in a header" in models.problem and "ken" not in models.problem.replace("TOKEN", "")
+    warnings: list[str] = []
+    FollowedModel(home, server.url, warnings.append).champion()
+    (warning,) = warnings
+    assert "invalid in a header" in warning and "ken" not in warning.replace("TOKEN", "")
     monkeypatch.delenv("GUIDESPACE_MODEL_TOKEN")
     monkeypatch.setenv("MODEL_URL", server.url.replace("//", "//user:pa55word@"))
-    models = FollowedModel(home, "env:MODEL_URL")
+    models = FollowedModel(home, "env:MODEL_URL", warnings.append)
     models.champion()
     basic = "Basic " + base64.b64encode(b"user:pa55word").decode()
     assert [sent for _, sent in server.requests] == [None, "Bearer t0ken", basic]
     assert models.name == "env:MODEL_URL"
     server.status = 404
     models.champion()
-    assert "pa55word" not in models.problem
+    assert len(warnings) == 2 and "pa55word" not in warnings[1]
     states = [file.read_text(encoding="utf-8") for file in home.rglob("state.json")]
     assert len(states) == 2 and not any("pa55word" in text or "t0ken" in text for text in states)
 

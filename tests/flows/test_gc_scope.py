@@ -30,7 +30,7 @@ from flows.server import start_prefect
 if waiting := start_prefect(sys.argv[1]):
     waiting()
 from flows.gc import remove_old_data
-removed = remove_old_data(sys.argv[1], 1, -1, 365, False, sys.argv[2] == "shared")
+removed = remove_old_data(sys.argv[1], 1, -1, 365, dry_run=False, shared=sys.argv[2] == "shared")
 print(json.dumps([asdict(one) for one in removed]))
 """
 MAKE_AND_CLEAN = """
@@ -55,7 +55,7 @@ nightly_of_others()
 with tags("guidespace"):
     other(sys.argv[1])
 from flows.gc import remove_old_data
-removed = remove_old_data(sys.argv[1], 1, -1, 365, False, False)
+removed = remove_old_data(sys.argv[1], 1, -1, 365, dry_run=False, shared=False)
 print({one.what: one.count for one in removed}["runs in Prefect"])
 from prefect.client.orchestration import get_client
 with get_client(sync_client=True) as client:

@@ -14,7 +14,6 @@ PENDING = frozenset(
         "benchmarks/linear/logistic.py: claims",
         "benchmarks/nights/plain_run.py: run_stages",
         "flows/nightly.py: nightly",
-        "flows/serving/app.py: make_app",
     ]
 )
 

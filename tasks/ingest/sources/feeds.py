@@ -64,6 +64,11 @@ def source_of(location: str | NamedFeed) -> str:
     return without_secrets(location) if is_url(location) else location
 
 
+def count_feeds(feeds: Sequence[object]) -> str:
+    """Returns the number of feeds as text: "1 feed", "2 feeds"."""
+    return f"{len(feeds)} feed{'s' if len(feeds) != 1 else ''}"
+
+
 def conceal_secrets(references: Sequence[str]) -> list[str]:
     """Removes secrets from URLs of feeds, because Prefect stores parameters (see ``reveal_secrets``)."""
     for feed in references:

@@ -4,9 +4,8 @@ import math
 from pathlib import Path
 from typing import Literal
 
-from storage.cores import cores
 from tasks.form import configurable, setting
-from tasks.pool_settings import AUTOMATIC
+from tasks.pool_settings import AUTOMATIC, count_workers
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import list_candidates
 from tasks.train.tuning.esgd import ESGD
@@ -69,6 +68,6 @@ class TuningSettings:
             candidate.for_scoring(size, self.share)
             for candidate in list_candidates(settings, self.optimizers)
         )
-        pieces = cores() if self.workers == AUTOMATIC else max(1, self.workers)
         budget = self.budget or len(candidates) * len(self.rates)
+        pieces = count_workers(self.workers)
         return Space(corpus, candidates, (min(self.rates), max(self.rates)), budget, pieces)

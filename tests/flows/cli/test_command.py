@@ -131,7 +131,9 @@ def test_printed_scores_contain_every_protocol_and_form(night):
 
 def test_status_counts_add_up(night):
     document = answer("status", "--home", night[0], "--json")
-    assert set(document) == {"feeds", "channels", "programmes", "titles", "categories", "home", "home_bytes"}
+    totals = {"channels", "programmes", "titles", "categories"}
+    assert set(document) == totals | {"feeds", "failures", "home", "home_bytes"}
+    assert document["failures"] == []
     assert (
         document["home"] == str(night[0])
         and document["home_bytes"] > (night[0] / "catalogue.duckdb").stat().st_size

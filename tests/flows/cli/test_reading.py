@@ -1,6 +1,7 @@
 """The commands that only read, and the flows of the same names."""
 
 import datetime
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,25 @@ def test_ingest_reads_and_publishes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "g.xml: unchanged (1 programmes seen" in capsys.readouterr().out
     assert main(["ingest", "--feed", str(tmp_path / "none.xml"), "--home", str(tmp_path / "home")]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+def test_status_shows_failed_feeds_if_ingest_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.xml").write_text(PROGRAMME.format("a"), encoding="utf-8")
+    untitled = f'<programme channel="one" {TIMES}/>'
+    (tmp_path / "bad.xml").write_text(PROGRAMME.format("a").replace("</tv>", f"{untitled * 9}</tv>"), "utf-8")
+    home, bad = ("--home", str(tmp_path / "home")), str(tmp_path / "bad.xml")
+    command = ["ingest", "--feed", bad, str(tmp_path / "good.xml"), *home]
+    reason = f"{bad}: 9 of 10 programmes cannot be read"
+    for changes, code in (["--set", f'ingest.required=["{bad}"]'], 2), ([], 3):
+        assert main([*command, *changes]) == code
+        capsys.readouterr()
+        assert main(["status", *home]) == 0
+        assert f"feed FAILED: {reason}" in capsys.readouterr().out
+        assert main(["status", *home, "--json"]) == 0
+        (failure,) = json.loads(capsys.readouterr().out)["failures"]
+        assert failure["source"] == bad and failure["reason"].startswith(reason)
 
 
 def test_backfill_reads_dated_guides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ import httpx
 import pytest
 import uvicorn
 
+from flows.cli.serve import listen
 from flows.serving.app import make_app
-from flows.serving.command import listen
 from flows.serving.conditions import accepts_gzip
 from flows.serving.reloader import ModelReloader
 from storage.formats.model_file import ModelIdentity, write_model_file

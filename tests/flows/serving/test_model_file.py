@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from flows import followed_model
 from flows.champion import find_champion
 from flows.cli.main import main
+from flows.cli.serve import listen
 from flows.serving.app import make_app
-from flows.serving.command import listen
 from flows.serving.loaded_model import RequestKind
 from flows.serving.reloader import ModelReloader
 from storage.formats.model_file import ModelIdentity, write_model_file

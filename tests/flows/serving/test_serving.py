@@ -12,12 +12,11 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from starlette.testclient import TestClient
 
-from flows.cli.explain import neighbour_documents
 from flows.cli.main import main
 from flows.serving.app import make_app
 from flows.serving.batcher import Unavailable
-from flows.serving.command import is_loopback
 from flows.serving.loaded_model import LoadedModel, RequestKind
+from flows.serving.neighbours import neighbour_documents
 from flows.serving.reloader import ModelReloader
 from flows.serving.schema import (
     MAX_BODY_BYTES,
@@ -27,6 +26,7 @@ from flows.serving.schema import (
     SimilarRequest,
     format_validation_error,
 )
+from storage.addresses import is_loopback
 from storage.home.corrections import Correction, write_corrections
 from storage.tracking import Registry
 from tasks.enrich.explain import decide

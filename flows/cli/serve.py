@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Option
 
-from flows.cli.options import DEFAULT_HOME, Home, Model
+from flows.cli.options import Home, Model
+from flows.defaults import DEFAULT_HOME
 from storage.addresses import is_loopback
 from storage.errors import ExpectedError
 

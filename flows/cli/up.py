@@ -4,7 +4,9 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
-from flows.cli.options import DEFAULT_HOME, FEEDS_HELP, NO_VALUES, Home
+from flows.cli.exits import DONE, FAILED
+from flows.cli.options import FEEDS_HELP, NO_VALUES, Home
+from flows.defaults import DEFAULT_HOME
 
 HOST_HELP = "interface to listen on; passwords are required if other machines can reach it"
 PORT_HELP = "port to listen on; 0: the previous port, else the default, else any free port"
@@ -35,4 +37,4 @@ def up(
         if is_url(feed) and (redacted_url := without_secrets(feed)) != feed:
             advice = "Prefect would store it; use env:NAME or secret:NAME (docs/feeds.md)"
             raise BadParameter(f"{redacted_url}: the URL contains a user, password or token. {advice}")
-    return run_servers(home, host, prefect_port, mlflow_port, feeds)
+    return DONE if run_servers(home, host, prefect_port, mlflow_port, feeds) else FAILED
