@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.arrays import open_array, row_blocks
+from storage.arrays import row_blocks
 from storage.artifacts import Page
 from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import Airings
@@ -51,13 +51,11 @@ def write_page(
     titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
     titles = titles.append_column("programme_kinds", read_title_kinds(corpus)["programme_kinds"])
     corpus_files = open_corpus(corpus)
-    title_vectors = np.asarray(open_array(folder_of(inputs.vectors), "full"))
     score_document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")
     training = workspace.details(inputs.checkpoint)
     previous_page = folder_of(previous) if previous else None
     history = extend_history(previous_page, now, training["history"], score_document)
-    density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
     with temporary_database(folder) as connection:
         airings = Airings(connection, guide, variants)
@@ -70,15 +68,9 @@ def write_page(
     header_figures = make_facts(titles, score_document)
     clustering = folder_of(inputs.clustering)
     content = make_content(titles, map_titles, clustering, header_figures, settings, times, descriptions)
+    density = workspace.details(inputs.clustering)["density"]
     figures = draw_figures(
-        corpus_files,
-        titles,
-        title_vectors,
-        queries,
-        content,
-        map_titles.corpus_rows,
-        history,
-        Density(**density) if density else None,
+        corpus_files, titles["labels"], queries, content, history, Density(**density) if density else None
     )
     confidence = pq.read_table(scores / "confidence.parquet")
     held_out = HeldOutPredictions(*(np.asarray(confidence[name]) for name in PREDICTION_COLUMNS))
