@@ -98,7 +98,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 vectors = TitleEncoder.open(encoder).embed(pq.read_table(corpus / "titles.parquet")["raw_title"].to_pylist())
 from storage.formats.corpus import open_corpus
 opened, content = TitleEncoder.open(encoder), open_corpus(corpus)
-dense = opened.bag.dense(content.sentences, content.descriptions)
+dense = opened.bag.sentence_features(content.sentences, content.descriptions)
 for name in ("similarity", "similarity_alone"):
     np.save(encoder / f"{name}.npy", opened.similarity(dense, vectors))
 np.save(encoder / "dense.npy", dense)

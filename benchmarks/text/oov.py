@@ -66,7 +66,7 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
     """Returns precision@10 and the number of titles, by group and protocol."""
     corpus, raw, encoder = learnt
     titles, training = CorpusTitles.from_corpus(corpus), CorpusTitles.from_corpus(corpus).labelled("train")
-    dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
+    dense = encoder.bag.sentence_features(corpus.sentences, corpus.descriptions)
     vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)
     precisions = {}

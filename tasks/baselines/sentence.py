@@ -27,7 +27,7 @@ class FittedSentenceKnn:
         """Predicts labels by the vote of the nearest titles. A title with a zero vector has no neighbours."""
         training_vectors, ids, cosines = titles.cache.get((SentenceKnn, self.k), (None, None, None))
         if training_vectors is not self.training_vectors:
-            ids, cosines = top_by_cosine(titles.dense, self.training_vectors, self.k)
+            ids, cosines = top_by_cosine(titles.sentence_features, self.training_vectors, self.k)
             titles.cache[SentenceKnn, self.k] = self.training_vectors, ids, cosines
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
@@ -41,4 +41,4 @@ class SentenceKnn:
 
     def fit(self, training: LabelledTitles) -> FittedSentenceKnn:
         """Stores the training titles. Raises NoSentenceVectors if they have no sentence vectors."""
-        return FittedSentenceKnn(training.titles.require_dense(), training, self.k)
+        return FittedSentenceKnn(training.titles.require_sentence_features(), training, self.k)

@@ -194,7 +194,8 @@ class FittedTfidfSvm:
         """Ranks labels by margin, labels without training titles last. Predicts labels with margin > 0."""
         margins = np.zeros((0, len(self.label_counts)))
         if len(titles):
-            inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)
+            projected = titles.sentence_features @ self.directions
+            inputs = _append_columns(self.features.transform(titles), projected)
             margins = np.where(self.label_counts > 0, self.classifiers.decision_function(inputs), -np.inf)
         return predict_from_scores(margins, margins > 0, self.label_counts)
 
@@ -212,7 +213,7 @@ class LinearSvm:
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Trains the classifiers on TF-IDF features and on sentence vectors projected to ``directions``."""
         vectorizers, text_features = self.features.fit_transform(training.titles)
-        inputs = _append_dense(text_features, training.titles.dense @ directions)
+        inputs = _append_columns(text_features, training.titles.sentence_features @ directions)
         classifiers, solver = fit_svms(
             inputs,
             training.labels,
@@ -233,7 +234,8 @@ class TfidfSvm(LinearSvm):
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
         """Trains the classifiers, without sentence vectors."""
-        return self.fit_to(training, np.zeros((training.titles.dense.shape[1], 0), dtype=np.float32))
+        no_directions = np.zeros((training.titles.sentence_features.shape[1], 0), dtype=np.float32)
+        return self.fit_to(training, no_directions)
 
 
 @configurable
@@ -245,31 +247,35 @@ class TfidfSvmSentence(LinearSvm):
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
         """Trains the classifiers. Raises NoSentenceVectors if the titles have no sentence vectors."""
-        dense = training.titles.require_dense()
-        targets = training.labels.multi_hot(training.label_count)
-        return self.fit_to(training, label_directions(dense, targets, self.directions))
+        features, labels = training.titles.require_sentence_features(), training.labels
+        directions = label_directions(features, labels.multi_hot(training.label_count), self.directions)
+        return self.fit_to(training, directions)
 
 
-def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.ndarray:
-    """Computes the directions of sentence vectors that best predict the labels of training titles.
+def label_directions(features: np.ndarray, is_label: np.ndarray, count: int) -> np.ndarray:
+    """Computes the directions of sentence features that best predict the labels of training titles.
 
-    The directions are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred
-    sentence vectors X and labels Y. Returns them as orthonormal columns, float32 (features, count).
+    The directions are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY, the weights of a ridge
+    regression, where X are the centred sentence features and Y the labels.
+
+    Args:
+        features: Sentence features of the titles, float32 (titles, features).
+        is_label: Whether each title has each label, bool (titles, labels).
+        count: Number of directions.
+
+    Returns:
+        The directions as orthonormal columns, float32 (features, count).
     """
     from scipy import sparse
 
-    mean, label_counts = dense.mean(axis=0), targets.sum(axis=0)
-    gram = (dense.T @ dense).astype(np.float64) - len(dense) * np.outer(mean, mean)
-    products = (sparse.csr_matrix(targets, dtype=np.float32).T @ dense).T - np.outer(mean, label_counts)
+    mean, label_counts = features.mean(axis=0), is_label.sum(axis=0)
+    gram = (features.T @ features).astype(np.float64) - len(features) * np.outer(mean, mean)
+    products = (sparse.csr_matrix(is_label, dtype=np.float32).T @ features).T - np.outer(mean, label_counts)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(mean)), products)
     return np.linalg.svd(weights, full_matrices=False)[0][:, :count].astype(np.float32)
 
 
-def _append_dense(text_features: Any, sentence_features: np.ndarray) -> Any:
+def _append_columns(text_features: Any, columns: np.ndarray) -> Any:
     from scipy import sparse
 
-    return (
-        _stack([text_features, sparse.csr_matrix(sentence_features)])
-        if sentence_features.shape[1]
-        else text_features
-    )
+    return _stack([text_features, sparse.csr_matrix(columns)]) if columns.shape[1] else text_features

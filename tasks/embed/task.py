@@ -47,7 +47,7 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
 
 def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
     """Returns the arrays to publish for a block of titles, by the names of their files."""
-    raw_titles, sentence_features = block.raw_titles, block.dense
+    raw_titles, sentence_features = block.raw_titles, block.features
     word_counts, unseen_counts = np.zeros((2, len(raw_titles)), dtype=np.int32)
     held_out_rows = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
     held_out_titles = [raw_titles[row] for row in held_out_rows]

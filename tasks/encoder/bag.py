@@ -82,11 +82,11 @@ class Bag:
         """Returns the weight α of each kind of token, in the order of tasks.text.words.KINDS."""
         return np.array([getattr(self, kind) for kind in KINDS], dtype=np.float32)
 
-    def parameters(self, features: int, dim: int) -> dict[str, tuple[int, int]]:
+    def parameters(self, feature_count: int, dim: int) -> dict[str, tuple[int, int]]:
         """Returns the name and shape of the trained layer W. Without sentence vectors, W has no columns."""
-        return {LAYER: (dim, features)}
+        return {LAYER: (dim, feature_count)}
 
-    def dense(
+    def sentence_features(
         self, sentences: np.ndarray, descriptions: np.ndarray
     ) -> Float32[np.ndarray, "titles features"]:
         """Returns the sentence features x of titles: sentence vectors plus weighted description vectors."""
@@ -104,7 +104,7 @@ class Bag:
         rows: Float32[np.ndarray, "unique dim"],
         tokens: Ragged,
         kinds: Int8[np.ndarray, " entries"],
-        dense: Float32[np.ndarray, "titles features"],
+        features: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"] | None = None,
     ) -> Float32[np.ndarray, "titles dim"]:
         """Computes the unit-norm vectors of titles. The vector of a title without tokens and x is zero.
@@ -113,25 +113,25 @@ class Bag:
             rows: Embedding rows of the distinct tokens of all titles.
             tokens: For each title, the position in ``rows`` of each of its tokens.
             kinds: Kind of each token of each title.
-            dense: Sentence features x of each title; zero if it has none.
+            features: Sentence features x of each title; zero if it has none.
             layer: Trained layer W; None: the sentence features are ignored.
         """
         bag = _unit(sum_rows(rows, tokens.values, tokens.offsets, self.values(tokens, kinds)))
-        if layer is None or not dense.shape[1]:
+        if layer is None or not features.shape[1]:
             return bag
-        return _unit(bag + self.sentence_part(tokens, kinds, dense, layer))
+        return _unit(bag + self.sentence_part(tokens, kinds, features, layer))
 
     def sentence_part(
         self,
         tokens: Ragged,
         kinds: Int8[np.ndarray, " entries"],
-        dense: Float32[np.ndarray, "titles features"],
+        features: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"],
     ) -> Float32[np.ndarray, "titles dim"]:
         """Returns the sentence part of the vector of each title: β · |x| · normalise(W x)."""
         has_context = np.bincount(tokens.row_ids, weights=kinds >= CONTEXT, minlength=len(tokens)) > 0
         beta = np.where(has_context, self.sentence_context, self.sentence).astype(np.float32)[:, None]
-        return beta * np.linalg.norm(dense, axis=1, keepdims=True) * _unit(dense @ layer.T)
+        return beta * np.linalg.norm(features, axis=1, keepdims=True) * _unit(features @ layer.T)
 
 
 def widen(rows: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ class Bags(NamedTuple):
     kinds: Int64[Tensor, " entries"]  # kind of each entry (tasks.text.words.KINDS)
     titles: Int64[Tensor, " entries"]  # title (row of the batch) of each entry
     offsets: Int64[Tensor, " titles+1"]  # offsets of the entries of each title
-    dense: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
+    features: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
 
     def to(self, device: torch.device) -> "Bags":
         """Returns a copy of the bags on a device."""
@@ -49,13 +49,15 @@ class Bagger:
         self._is_present = np.zeros(len(kinds), dtype=bool)
         self._position = np.zeros(len(kinds), dtype=np.int64)  # position of a token among the distinct tokens
 
-    def bags(self, tokens: Ragged, keep: np.ndarray | None = None, dense: np.ndarray | None = None) -> Bags:
+    def bags(
+        self, tokens: Ragged, keep: np.ndarray | None = None, features: np.ndarray | None = None
+    ) -> Bags:
         """Builds the bags of a batch.
 
         Args:
             tokens: Token ids of each title.
             keep: Whether to keep each token of each title, bool (entries,); None: all tokens are kept.
-            dense: Sentence features x, float32 (titles, features); None: no features.
+            features: Sentence features x, float32 (titles, features); None: no features.
         """
         tokens = tokens if keep is None else tokens.where(keep)
         offsets, ids = np.array(tokens.offsets), tokens.values
@@ -66,9 +68,9 @@ class Bagger:
         self._is_present[distinct_ids] = False
         self._position[distinct_ids] = np.arange(len(distinct_ids))
         arrays = (distinct_ids, self._position.take(ids), self.kinds.take(ids), titles, offsets)
-        dense = np.zeros((len(tokens), 0), dtype=np.float32) if dense is None else dense
+        features = np.zeros((len(tokens), 0), dtype=np.float32) if features is None else features
         tensors = [torch.from_numpy(array.astype(np.int64, copy=False)) for array in arrays]
-        return Bags(*tensors, dense=torch.from_numpy(dense))
+        return Bags(*tensors, features=torch.from_numpy(features))
 
 
 def encode_bags(
@@ -87,9 +89,9 @@ def encode_bags(
     """
     values = entry_values(encoder, bags)
     bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, values))
-    if layer is None or not bags.dense.shape[1]:
+    if layer is None or not bags.features.shape[1]:
         return bag
-    projected_features = (bags.dense @ layer.T).to(bag.dtype)
+    projected_features = (bags.features @ layer.T).to(bag.dtype)
     return _unit(bag + sentence_scales(encoder, bags).to(bag.dtype) * _unit(projected_features))
 
 
@@ -103,7 +105,7 @@ def entry_values(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
 
 def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
     """Returns the factor β · |x| of the sentence part of each title."""
-    x = bags.dense
+    x = bags.features
     has_context = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
     beta = x.new_full((len(x), 1), encoder.sentence).masked_fill_(
         has_context.unsqueeze(1), encoder.sentence_context

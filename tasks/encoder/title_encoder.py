@@ -65,25 +65,25 @@ class TitleEncoder:
         """Number of dimensions of a title vector: ``dim``, or 2 · dim if a memory slot is appended."""
         return self.dim if self.slots is None else 2 * self.dim
 
-    def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
+    def sentence_features(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
         """Computes the sentence features x of titles and their descriptions, float32 (titles, features)."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
-        return self.meaning.dense(self.bag, raw_titles, descriptions)
+        return self.meaning.sentence_features(self.bag, raw_titles, descriptions)
 
-    def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
+    def embed(self, raw_titles: Sequence[str], features: np.ndarray | None = None) -> np.ndarray:
         """Computes the unit-norm vectors of titles, float32 (titles, width).
 
         The vector is zero if no word or n-gram of the title has a vector, and the sentence features are zero.
-        ``dense`` contains the sentence features x of the titles; None: they are computed.
+        ``features`` contains the sentence features x of the titles; None: they are computed.
         """
-        return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
+        return self.embed_with_context(raw_titles, [()] * len(raw_titles), features)[0]
 
     def embed_with_context(
         self,
         raw_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
-        dense: np.ndarray | None = None,
+        features: np.ndarray | None = None,
         token_ids: Ragged | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Computes two unit-norm vectors of each title, without and with context: float32 (titles, width).
@@ -91,11 +91,11 @@ class TitleEncoder:
         Args:
             raw_titles: Titles as in the feed.
             contexts: Context tokens of each title (tasks/tokenize/contexts.py), such as "hour:20".
-            dense: Sentence features x of the titles; None: they are computed.
+            features: Sentence features x of the titles; None: they are computed.
             token_ids: Ids of the title and context tokens of each title, from a corpus with this vocabulary.
                 A title without ids, or with a word without a trained row, is tokenized again.
         """
-        dense = self.dense(raw_titles) if dense is None else dense
+        features = self.sentence_features(raw_titles) if features is None else features
         without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK_TITLES):
             chunk = slice(start, start + _CHUNK_TITLES)
@@ -106,9 +106,9 @@ class TitleEncoder:
             )
             lookup = self.look_up(raw_titles[chunk], contexts[chunk], ids)
             title_tokens = lookup.tokens.where(lookup.kinds[lookup.tokens.values] < CONTEXT)
-            without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, dense[chunk])
+            without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, features[chunk])
             if len(title_tokens.values) < len(lookup.tokens.values):
-                with_context[chunk] = self._encode(lookup.tokens, lookup, dense[chunk])
+                with_context[chunk] = self._encode(lookup.tokens, lookup, features[chunk])
         return without_context, with_context
 
     def look_up(
@@ -169,16 +169,16 @@ class TitleEncoder:
         unseen_tokens = tokens[len(trained_tokens) :] - len(self.rows)
         return np.concatenate([self.rows[trained_tokens], lookup.unseen_rows[unseen_tokens]])
 
-    def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    def similarity(self, features: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Computes the vectors that `guidespace similar` compares: float32 (titles, meaning + width).
 
-        A similarity vector is the concatenation of the meaning vector, computed from the sentence features
-        ``dense``, and the title vector in ``vectors``.
-        If the model has no sentence vectors, returns ``vectors``.
+        A similarity vector is the concatenation of the meaning vector, which is computed from the sentence
+        features x, and the title vector in ``vectors``. If the model has no sentence vectors, returns
+        ``vectors``.
         """
         if self.meaning is None:
             return vectors
-        return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(dense), vectors]))
+        return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(features), vectors]))
 
     def without_unseen_words(self) -> "TitleEncoder":
         """Returns a copy that ignores unseen words, to measure the effect of their vectors."""
@@ -191,11 +191,11 @@ class TitleEncoder:
         unseen_counts = [sum(token not in self.ids for token in title_tokens) for title_tokens in words]
         return np.array([*map(len, words)], dtype=np.int32), np.array(unseen_counts, dtype=np.int32)
 
-    def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
+    def _encode(self, tokens: Ragged, lookup: TokenLookup, features: np.ndarray) -> np.ndarray:
         distinct_ids, positions = np.unique(tokens.values, return_inverse=True)
         kinds, rows = lookup.kinds[tokens.values], self.rows_of(distinct_ids, lookup)
         layer = self.meaning.layer if self.meaning else None
-        vectors = self.bag.encode(rows, Ragged(tokens.offsets, positions), kinds, dense, layer)
+        vectors = self.bag.encode(rows, Ragged(tokens.offsets, positions), kinds, features, layer)
         return append_slot_key(vectors, self.slots, self.bag.nearest_slot)
 
     @cached_property

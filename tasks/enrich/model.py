@@ -153,7 +153,9 @@ class CategoryModel:
         rows = np.array([self.row_of.get(show, -1) for show in shows], dtype=np.int64)
         new_titles = [title for title, row in zip(titles, rows, strict=True) if row < 0]
         contexts = [()] * len(new_titles)
-        return rows, self._embed_rows(rows, new_titles, contexts, lambda: self.encoder.dense(new_titles))
+        return rows, self._embed_rows(
+            rows, new_titles, contexts, lambda: self.encoder.sentence_features(new_titles)
+        )
 
     def _embed_rows(
         self,

@@ -4,7 +4,7 @@ import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 from storage.formats.corpus import OpenCorpus
-from tasks.baselines.inputs import dense_inputs
+from tasks.baselines.inputs import unit_sentence_features
 from tasks.baselines.tfidf import label_directions
 from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
@@ -30,7 +30,7 @@ def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
     """
     rows, label_count = corpus.training, len(corpus.label_names)
     labels, kinds = corpus.labels.take(rows), np.asarray(corpus.kinds)
-    sentence_features = dense_inputs(corpus.sentences, corpus.descriptions, rows)
+    sentence_features = unit_sentence_features(corpus.sentences, corpus.descriptions, rows)
     sample = np.arange(len(rows))
     if len(rows) > MAX_DIRECTION_TITLES:
         sample = np.sort(np.random.default_rng(0).choice(sample, MAX_DIRECTION_TITLES, replace=False))

@@ -17,7 +17,7 @@ import numpy as np
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
 from storage.shapes import Float, Float32, Int
-from tasks.baselines.inputs import dense_inputs
+from tasks.baselines.inputs import unit_sentence_features
 from tasks.baselines.predictions import Predictions, predict_from_scores, vote
 from tasks.predictor.linear_part import FORMS, LinearPart
 from tasks.text.words import CONTEXT
@@ -47,7 +47,8 @@ def corpus_support(
     tokens, kinds = corpus.tokens.take(rows), np.asarray(corpus.kinds)
     if form == FORMS[0]:
         tokens = tokens.where(kinds[tokens.values] < CONTEXT)
-    return support_of(part.margins(tokens, kinds, dense_inputs(corpus.sentences, corpus.descriptions, rows)))
+    features = unit_sentence_features(corpus.sentences, corpus.descriptions, rows)
+    return support_of(part.margins(tokens, kinds, features))
 
 
 def support_of_names(

@@ -127,7 +127,7 @@ def pack(
         with array_writer(draft.folder, "dense", np.float16, corpus_files.sentences.shape[1:]) as add:
             for block in blocks:
                 sentences, descriptions = corpus_files.sentences[block], corpus_files.descriptions[block]
-                add(title_encoder.bag.dense(sentences, descriptions).astype(np.float16))
+                add(title_encoder.bag.sentence_features(sentences, descriptions).astype(np.float16))
         linear_part = LinearPart.open(folder_of(linear))
         assert linear_part is not None  # the stage linear writes the file
         points = np.asarray(open_array(folder_of(vectors), "full"))

@@ -42,7 +42,7 @@ def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, v
     rows = table.select(["raw_title", "context"]).take(queries)
     raw_titles, contexts = (column.to_pylist() for column in rows.columns)
     contexts = [[token for token in tokens if not token.startswith("channel:")] for tokens in contexts]
-    features = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
+    features = encoder.bag.sentence_features(corpus.sentences[queries], corpus.descriptions[queries])
     tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
     tokens = tokens.where(kinds[tokens.values] != CHANNEL)
     text_features = features if features.size else None

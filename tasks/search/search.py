@@ -65,7 +65,7 @@ class TitleSearch:
         titles: One row per title of the guide, with COLUMNS and, if available, OPTIONAL_COLUMNS.
         vectors_with_context: Similarity vectors that include channels and hours, float32 (titles, dim).
         vectors_without_context: Similarity vectors of the text alone, float32 (titles, dim).
-        dense: Sentence and description vectors of titles (tasks/encoder/bag.py), (titles, features).
+        features: Sentence and description vectors of titles (tasks/encoder/bag.py), (titles, features).
         search: Settings of the index: exact or approximate search.
     """
 
@@ -75,12 +75,12 @@ class TitleSearch:
         titles: pa.Table,
         vectors_with_context: np.ndarray,
         vectors_without_context: np.ndarray,
-        dense: np.ndarray,
+        features: np.ndarray,
         search: SearchSettings = AUTO,
     ) -> None:
         self.encoder, self.titles, self.search = encoder, titles, search
         self.vectors_with_context = vectors_with_context
-        self.vectors_without_context, self.dense = vectors_without_context, dense
+        self.vectors_without_context, self.features = vectors_without_context, features
         self.columns: dict[str, Sequence[Any]] = titles.select(COLUMNS[:2]).to_pydict()
         self.columns |= {name: TextLists(titles[name]) for name in COLUMNS[2:]}
         has_kinds = "programme_kinds" in titles.column_names
@@ -160,8 +160,8 @@ class TitleSearch:
             for row, (show, title) in zip(rows.tolist(), shows.items(), strict=True)
         ]
         table = pa.Table.from_pylist(records, self.titles.select(COLUMNS).schema)
-        no_dense = np.zeros((len(rows), self.dense.shape[1]), dtype=np.float32)
-        return TitleSearch(self.encoder, table, vectors[0], vectors[1], no_dense, self.search)
+        no_features = np.zeros((len(rows), self.features.shape[1]), dtype=np.float32)
+        return TitleSearch(self.encoder, table, vectors[0], vectors[1], no_features, self.search)
 
     def look_up(self, query: Query) -> ResolvedQuery:
         """Matches a query with a title of the guide: of the titles of the show, the one that airs most often.
@@ -197,27 +197,27 @@ class TitleSearch:
         if positions:
             queries = [queries[position] for position in positions]
             titles, contexts = [query.query.title for query in queries], [query.context for query in queries]
-            dense = self.dense_features(queries)
-            without_context, with_context = self.encoder.embed_with_context(titles, contexts, dense)
+            features = self.query_features(queries)
+            without_context, with_context = self.encoder.embed_with_context(titles, contexts, features)
             has_context = np.array([[query.has_context] for query in queries])
             title_vectors = np.where(has_context, with_context, without_context)
-            vectors[positions] = self.encoder.similarity(dense, title_vectors)
+            vectors[positions] = self.encoder.similarity(features, title_vectors)
         return vectors
 
-    def dense_features(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
+    def query_features(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
         """Returns the sentence and description vectors of queries; computes vectors that are not stored."""
-        dense = np.zeros((len(queries), self.dense.shape[1]), dtype=np.float32)
+        features = np.zeros((len(queries), self.features.shape[1]), dtype=np.float32)
         positions = []  # of the queries whose features are not stored
         for position, resolved in enumerate(queries):
             if resolved.row is not None and not resolved.query.description:
-                dense[position] = self.dense[resolved.row]
+                features[position] = self.features[resolved.row]
             else:
                 positions.append(position)
         if positions:
             texts = [queries[position].query for position in positions]
             titles, descriptions = [query.title for query in texts], [query.description for query in texts]
-            dense[positions] = self.encoder.dense(titles, descriptions)
-        return dense
+            features[positions] = self.encoder.sentence_features(titles, descriptions)
+        return features
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:
         """Returns a sentence on the recall of the approximate search, measured on 200 titles; "" if exact.

@@ -198,7 +198,7 @@ class CompiledStep:
         _loops.sum_rows(self._rows, *entries, bag)
         _loops.make_unit(bag, bag_factors)
         vectors, sentence_vectors = bag, None
-        if bags.dense.shape[1]:
+        if bags.features.shape[1]:
             sentence_vectors = self._add_sentences(bag, bags)
             vectors = sentence_vectors.vectors
         units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
@@ -214,7 +214,7 @@ class CompiledStep:
             _, factors, projections, projection_factors = sentence_vectors
             squared_norm += _loops.unit_backward(grads, vectors, factors, grads)
             squared_norm += _loops.unit_backward(grads, projections, projection_factors, projections)
-            layer_grads = self._multiply(projections.T, bags.dense.numpy(), "layer_grads")
+            layer_grads = self._multiply(projections.T, bags.features.numpy(), "layer_grads")
             squared_norm += _loops.sum_of_squares(layer_grads)
         squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
         gradients = Gradients(loss, entries, grads, label_grads, layer_grads)
@@ -229,7 +229,7 @@ class CompiledStep:
         titles, dim = bag.shape
         vectors, factors = self._scratch_array("vectors", titles, dim), self._scratch_array("factors", titles)
         projection_factors = self._scratch_array("projection_factors", titles)
-        projections = self._multiply(bags.dense.numpy(), self._layer.T, "projections")
+        projections = self._multiply(bags.features.numpy(), self._layer.T, "projections")
         _loops.make_unit(projections, projection_factors)
         scales = sentence_scales(self._encoder, bags).numpy()
         np.add(bag, np.multiply(scales, projections, out=vectors), out=vectors)

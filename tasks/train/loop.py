@@ -207,7 +207,9 @@ class Training:
     def _training_vectors(self) -> torch.Tensor:
         """Returns the current vectors of the training titles, with their context tokens (channel, hour …)."""
         rows, corpus = self.tuning_set.training, self._corpus
-        sentence_features = self.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+        sentence_features = self.settings.encoder.sentence_features(
+            corpus.sentences[rows], corpus.descriptions[rows]
+        )
         return self.trainer.vectors(
             corpus.tokens.take(rows), Bagger(corpus.kinds), sentence_features, untrained=True
         )

@@ -82,7 +82,9 @@ def write_layout(
                 raw_titles,
                 map_rows[open_array(nearest, "neighbours")[rows, :neighbours]],
                 contexts,
-                title_encoder.bag.dense(corpus_files.sentences[rows], corpus_files.descriptions[rows]),
+                title_encoder.bag.sentence_features(
+                    corpus_files.sentences[rows], corpus_files.descriptions[rows]
+                ),
                 corpus_files.complete_tokens(rows),
             )
             for name in REASON_ARRAYS:

@@ -45,7 +45,7 @@ def find_reasons(
     raw_titles: Sequence[str],
     neighbours: Int[np.ndarray, "titles k"],
     contexts: Sequence[Sequence[str]] | None = None,
-    dense: np.ndarray | None = None,
+    features: np.ndarray | None = None,
     token_ids: Ragged | None = None,
 ) -> Reasons:
     """Finds the reasons why each title is similar to its first NEIGHBOURS neighbours.
@@ -54,10 +54,10 @@ def find_reasons(
         encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
         neighbours: Indices of the nearest titles of each title, padded with -1.
-        contexts, dense, token_ids: Arguments of ``split_into_parts``.
+        contexts, features, token_ids: Arguments of ``split_into_parts``.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
-    words, parts, norms = _compute_parts(encoder, raw_titles, contexts, dense, token_ids)
+    words, parts, norms = _compute_parts(encoder, raw_titles, contexts, features, token_ids)
     word_counts = np.array([len(title_words) for title_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(word_counts + OTHER_PARTS)])
     neighbours = neighbours[:, :NEIGHBOURS]
@@ -137,7 +137,7 @@ def _compute_parts(
     encoder: TitleEncoder,
     raw_titles: Sequence[str],
     contexts: Sequence[Sequence[str]],
-    dense: np.ndarray | None,
+    features: np.ndarray | None,
     token_ids: Ragged | None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """Computes the parts of all titles in blocks.
@@ -150,10 +150,10 @@ def _compute_parts(
     parts, norms = [], []
     for start in range(0, max(len(raw_titles), 1), _BLOCK):
         block = slice(start, start + _BLOCK)
-        block_dense = None if dense is None else dense[block]
+        block_features = None if features is None else features[block]
         ids = None if token_ids is None else token_ids.between(start, min(start + _BLOCK, len(token_ids)))
         part_names, offsets, matrix = split_into_parts(
-            encoder, raw_titles[block], contexts[block], block_dense, ids
+            encoder, raw_titles[block], contexts[block], block_features, ids
         )
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         lengths = np.diff(offsets)

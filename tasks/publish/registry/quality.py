@@ -148,9 +148,9 @@ class QualityScorer:
         raw_titles, contexts = (column.to_pylist() for column in self._texts.take(rows).columns)
         identity = read_details(self.corpus).get("sentences", {}).get("identity")
         if encoder.meaning is None or encoder.meaning.encoder_info["identity"] != identity:
-            return raw_titles, contexts, encoder.dense(raw_titles)
+            return raw_titles, contexts, encoder.sentence_features(raw_titles)
         sentences = self._files.sentences[rows], self._files.descriptions[rows]
-        return raw_titles, contexts, encoder.bag.dense(*sentences)
+        return raw_titles, contexts, encoder.bag.sentence_features(*sentences)
 
     def _predictor_quality(
         self, encoder: TitleEncoder, part: LinearPart | None, vectors: np.ndarray

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
 from tasks.baselines import Baseline, Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence, sentence
-from tasks.baselines.inputs import NoSentenceVectors, TitleInputs, dense_inputs
+from tasks.baselines.inputs import NoSentenceVectors, TitleInputs, unit_sentence_features
 from tasks.baselines.predictions import LabelledTitles, top_by_cosine
 from tasks.baselines.tfidf import TfidfFeatures, label_directions
 
@@ -37,7 +37,7 @@ def titles(texts: Sequence[str]) -> TitleInputs:
         sum((np.eye(4)[SUBJECTS[word]] for word in own if word in SUBJECTS), np.zeros(4)) for own in words
     ]
     dense = np.array(rows, dtype=np.float32).reshape(-1, 4)
-    return TitleInputs(texts, dense_inputs(dense, np.zeros((len(texts), 0)), np.arange(len(texts))))
+    return TitleInputs(texts, unit_sentence_features(dense, np.zeros((len(texts), 0)), np.arange(len(texts))))
 
 
 def labelled(texts: Sequence[str], rows: Sequence[Sequence[int]], label_count: int = 3) -> LabelledTitles:
@@ -151,9 +151,9 @@ def test_dense_inputs_are_unit_norm_sums_and_zero_where_nothing_is_known():
     descriptions = np.array([[0, 1], [0, 0], [0, 1], [0, 0]], dtype=np.float16)
     half, every = np.sqrt(0.5), np.arange(4)
     expected = [[half, half], [1, 0], [0, 1], [0, 0]]
-    np.testing.assert_allclose(dense_inputs(sentences, descriptions, every), expected, atol=1e-6)
-    assert dense_inputs(sentences, sentences[:, :0], every[1:]).tolist() == sentences[1:].tolist()
-    assert dense_inputs(sentences[:, :0], sentences[:, :0], every).shape == (4, 0)
+    np.testing.assert_allclose(unit_sentence_features(sentences, descriptions, every), expected, atol=1e-6)
+    assert unit_sentence_features(sentences, sentences[:, :0], every[1:]).tolist() == sentences[1:].tolist()
+    assert unit_sentence_features(sentences[:, :0], sentences[:, :0], every).shape == (4, 0)
 
 
 def test_features_of_training_titles_are_computed_once_for_all_baselines():

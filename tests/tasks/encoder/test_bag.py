@@ -155,7 +155,7 @@ def test_readers_compute_the_vectors_of_training(titles: list[list[int]]):
     dense = np.random.default_rng(0).normal(size=(len(titles), 7)).astype(np.float32)
     dense[::2] = 0
     layer = np.random.default_rng(1).normal(size=(DIM, 7)).astype(np.float32)
-    bags = Bagger(KIND_OF).bags(tokens, dense=dense)
+    bags = Bagger(KIND_OF).bags(tokens, features=dense)
     for encoder in (Bag(), Bag(length_power=0.0, sentence=1.3)):
         expected = encode_bags(encoder, table()[bags.ids], bags, torch.from_numpy(layer)).numpy()
         vectors = encoder.encode(rows, tokens, KIND_OF[tokens.values], dense, layer)
