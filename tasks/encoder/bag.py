@@ -78,7 +78,7 @@ class Bag:
         ge=0,
     )
 
-    def weights(self) -> Float32[np.ndarray, " kinds"]:
+    def kind_weights(self) -> Float32[np.ndarray, " kinds"]:
         """Returns the weight α of each kind of token, in the order of tasks.text.words.KINDS."""
         return np.array([getattr(self, kind) for kind in KINDS], dtype=np.float32)
 
@@ -92,9 +92,11 @@ class Bag:
         """Returns the sentence features x of titles: sentence vectors plus weighted description vectors."""
         return widen(sentences) + np.float32(self.description) * widen(descriptions)
 
-    def values(self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]) -> np.ndarray:
-        """Returns the weight of each entry (token of a title), α_kind / n_kind^length_power, float32."""
-        alpha = self.weights()
+    def entry_weights(
+        self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]
+    ) -> Float32[np.ndarray, " entries"]:
+        """Returns the weight of each entry (token of a title): α_kind / n_kind^length_power."""
+        alpha = self.kind_weights()
         cells = tokens.row_ids * len(alpha) + kinds
         counts = np.bincount(cells, minlength=len(tokens) * len(alpha)).astype(np.float32)
         return counts[cells] ** np.float32(-self.length_power) * alpha[kinds]
@@ -116,7 +118,7 @@ class Bag:
             features: Sentence features x of each title; zero if it has none.
             layer: Trained layer W; None: the sentence features are ignored.
         """
-        bag = _unit(sum_rows(rows, tokens.values, tokens.offsets, self.values(tokens, kinds)))
+        bag = _unit(sum_rows(rows, tokens.values, tokens.offsets, self.entry_weights(tokens, kinds)))
         if layer is None or not features.shape[1]:
             return bag
         return _unit(bag + self.sentence_part(tokens, kinds, features, layer))

@@ -87,17 +87,17 @@ def encode_bags(
         bags: Tokens and sentence features x of each title.
         layer: Trained layer W; None: the sentence features are ignored.
     """
-    values = entry_values(encoder, bags)
-    bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, values))
+    weights = entry_weights(encoder, bags)
+    bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, weights))
     if layer is None or not bags.features.shape[1]:
         return bag
     projected_features = (bags.features @ layer.T).to(bag.dtype)
     return _unit(bag + sentence_scales(encoder, bags).to(bag.dtype) * _unit(projected_features))
 
 
-def entry_values(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
+def entry_weights(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
     """Returns the weight of each entry (token of a title), α_kind / n_kind^length_power."""
-    alpha = _weights(encoder, bags.kinds.device)
+    alpha = _kind_weights(encoder, bags.kinds.device)
     cell = bags.titles * len(alpha) + bags.kinds
     counts = count_entries(cell, (len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))
     return (counts.clamp(min=1).float().pow(-encoder.length_power) * alpha).view(-1).index_select(0, cell)
@@ -114,9 +114,9 @@ def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
 
 
 @lru_cache(maxsize=8)
-def _weights(encoder: Bag, device: torch.device) -> Tensor:
+def _kind_weights(encoder: Bag, device: torch.device) -> Tensor:
     """Returns the weights of all kinds on a device. Cached, because a copy to a GPU synchronizes."""
-    return torch.from_numpy(encoder.weights()).to(device)
+    return torch.from_numpy(encoder.kind_weights()).to(device)
 
 
 def _unit(vectors: Tensor) -> Tensor:
@@ -129,14 +129,16 @@ class _SumRows(torch.autograd.Function):
     """Sums weighted rows per title. The backward pass sums the gradients of titles per row."""
 
     @staticmethod
-    def forward(ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
-        values = values.to(rows.dtype)
-        ctx.save_for_backward(tokens, titles, values)
+    def forward(
+        ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, weights: Tensor
+    ) -> Tensor:
+        weights = weights.to(rows.dtype)
+        ctx.save_for_backward(tokens, titles, weights)
         ctx.unique = len(rows)
-        return sum_bags(rows, tokens, offsets, values)
+        return sum_bags(rows, tokens, offsets, weights)
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
-        tokens, titles, values = ctx.saved_tensors
-        sums = segment_sum(grads[0].contiguous(), tokens, ctx.unique, rows=titles, weights=values)
+        tokens, titles, weights = ctx.saved_tensors
+        sums = segment_sum(grads[0].contiguous(), tokens, ctx.unique, rows=titles, weights=weights)
         return sums, None, None, None, None

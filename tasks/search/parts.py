@@ -85,7 +85,7 @@ def split_into_parts(
     order = np.argsort(part_ids, kind="stable")
     ids = np.repeat(positions, parts_per_token)[order]
     starts = np.searchsorted(part_ids[order], np.arange(offsets[-1] + 1))
-    weights = encoder.bag.values(bags, kinds) / np.maximum(parts_per_token, 1).astype(np.float32)
+    weights = encoder.bag.entry_weights(bags, kinds) / np.maximum(parts_per_token, 1).astype(np.float32)
     parts = sum_rows(rows, ids, starts, np.repeat(weights, parts_per_token)[order])
     bag = add_up_parts(parts, offsets)
     parts = parts * np.repeat(_inverse_norms(bag), lengths, axis=0)

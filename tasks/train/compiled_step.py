@@ -152,7 +152,7 @@ class CompiledStep:
         self._touched = tensors["touched"].numpy()
         objective, token_counts = settings.objective, torch.arange(max_tokens + 1).clamp(min=1).float()
         self._temperatures = np.float32(objective.temperature), np.float32(objective.context_temperature)
-        self._alpha = settings.encoder.weights()
+        self._alpha = settings.encoder.kind_weights()
         self._powers = token_counts.pow(-settings.encoder.length_power).numpy()
         self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
         self._scratch: dict[str, np.ndarray] = {}

@@ -10,7 +10,7 @@ from benchmarks.training.bag import encode_padded
 from benchmarks.training.padded import pad
 from storage.arrays import Ragged
 from tasks.encoder import Bag
-from tasks.encoder.bags import Bagger, Bags, encode_bags, entry_values
+from tasks.encoder.bags import Bagger, Bags, encode_bags, entry_weights
 from tasks.text.words import KINDS
 
 TOKENS, DIM = 30, 5
@@ -127,7 +127,7 @@ def test_backward_is_autograds_own():
     ours, plain = table()[bags.ids].requires_grad_(), table()[bags.ids].requires_grad_()
     (encode_bags(Bag(), ours, bags) * weight).sum().backward()
     sums = torch.zeros(len(TITLES), DIM).index_add(
-        0, bags.titles, plain[bags.tokens] * entry_values(Bag(), bags)[:, None]
+        0, bags.titles, plain[bags.tokens] * entry_weights(Bag(), bags)[:, None]
     )
     (torch.nn.functional.normalize(sums) * weight).sum().backward()
     assert ours.grad is not None and plain.grad is not None
