@@ -116,11 +116,11 @@ partition = cluster_with_seeds(strategy, vectors, neighbours, range(2)).typical
 from storage.artifacts import Clustering
 from storage.home.workspace import Workspace
 with Workspace(out / "home").publishing(Clustering, "toy") as draft:
-    np.save(draft.folder / "clusters.npy", partition.labels)
+    np.save(draft.folder / "clusters.npy", partition.clusters)
 assert Workspace(out / "home").read(Clustering, "toy") == draft.artifact
 modules = sorted({name.partition(".")[0] for name in sys.modules})
 categories = [neighbour.categories for neighbour in found]
-print(json.dumps({"neighbours": categories, "clusters": partition.labels.tolist(), "modules": modules}))
+print(json.dumps({"neighbours": categories, "clusters": partition.clusters.tolist(), "modules": modules}))
 """
 
 

@@ -35,7 +35,7 @@ def test_more_bits_make_better_clusters():
     vectors, truth = groups(3_000, 60, 1.1)
     found = [
         adjusted_rand(
-            truth, SimHashClusters(clusters=60, bits=bits).cluster(vectors, nobody(3_000), seed=0).labels
+            truth, SimHashClusters(clusters=60, bits=bits).cluster(vectors, nobody(3_000), seed=0).clusters
         )
         for bits in (64, 1_024)
     ]
@@ -44,7 +44,7 @@ def test_more_bits_make_better_clusters():
 
 def test_more_centres_than_titles_and_many_centres_by_lot():
     vectors, truth = groups(2_000, 40, 0.2)
-    labels = SimHashClusters(minimum_size=1).cluster(vectors, nobody(2_000), seed=0).labels
+    labels = SimHashClusters(minimum_size=1).cluster(vectors, nobody(2_000), seed=0).clusters
     assert (labels >= 0).all() and len(np.unique(labels)) > 1_000
     assert all(
         len(set(truth[labels == cluster].tolist())) == 1 for cluster in range(50)
