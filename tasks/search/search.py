@@ -20,7 +20,7 @@ from storage.arrays import open_array
 from storage.errors import ExpectedError
 from storage.shapes import Float32
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.neighbours.index import AUTO, Exact, Index, IndexMissing, SearchSettings, query_recall
+from tasks.neighbours.index import AUTO, Index, IndexMissing, SearchSettings, query_recall
 from tasks.search.airing import UnknownChannel, channel_tokens, find_channel
 from tasks.search.editions import group_editions
 from tasks.search.query import Query, ResolvedQuery
@@ -226,7 +226,7 @@ class TitleSearch:
         """
         with_context = query is None or self.look_up(query).has_context
         index = self._index(with_context)
-        if isinstance(index, Exact):
+        if index.is_exact:
             return ""
         vectors = self.vectors_with_context if with_context else self.vectors_without_context
         recall, count = query_recall(index, np.array(vectors), k + 1), min(200, len(vectors))
