@@ -68,12 +68,9 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     names = name_clusters(finder, points, partition.clusters)
     subcluster_names = name_clusters(finder, points, subclusters, [names[parent].name for parent in parents])
     previous_clusters, previous_identities, next_identity = _read_previous(workspace, previous)
+    shows = table["show_key"].to_pylist()
     identities, next_identity, stayed_share = keep_identities(
-        table["show_key"].to_pylist(),
-        partition.clusters,
-        previous_clusters,
-        previous_identities,
-        next_identity,
+        shows, partition.clusters, previous_clusters, previous_identities, next_identity
     )
 
     with STAGE.publish(home, inputs) as draft:

@@ -29,7 +29,8 @@ HIT_BUFFER = 32  # minimum number of slots for hits in the buffer of a row
 EMPTY = np.int64(np.iinfo(np.int64).min)  # marks an empty slot; it is less than every packed value
 ID_BITS = 32  # bits of the id in a packed value
 MIN_PAIRS = 1 << 26  # for fewer pairs, a CPU core takes at most .2 s, the start-up time of the GPU
-Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, columns and values of entries of a tile
+# Rows, columns and values of entries of a tile. Its rows are queries and its columns titles of the base.
+Hits = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def top_neighbours(
@@ -235,10 +236,7 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 def _search(
     queries: np.ndarray, base: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields, per block of queries, its first row, and the ids and cosines of neighbours (rows, at most k).
-
-    The rows of a tile are queries, and its columns are rows of ``base``.
-    """
+    """Yields the first row of each block of queries, and their ids and cosines, both (rows, at most k)."""
     running_top = RunningTop(len(queries), min(k + EXTRA_CANDIDATES, len(base)))
     columns_per_tile = block if exclude_self else block * block // min(block, len(queries))
     buffer_size = min(block, len(queries)) * min(columns_per_tile, len(base))
@@ -281,10 +279,9 @@ def _search(
                 running_top.offer(column, column_hits[0], column_hits[1] + row, column_hits[2])
 
     def finish_rows(row: int) -> tuple[int, np.ndarray, np.ndarray]:
-        values, ids = running_top.best(np.arange(row, min(row + TILE_SIDE, len(queries))))
-        self_offset = row if exclude_self else None
-        block_queries = queries[row : row + TILE_SIDE]
-        return row, *order_candidates(block_queries, base, k, ids, values=values, self_offset=self_offset)
+        rows, self_offset = slice(row, row + TILE_SIDE), row if exclude_self else None
+        values, ids = running_top.best(np.arange(*rows.indices(len(queries))))
+        return row, *order_candidates(queries[rows], base, k, ids, values=values, self_offset=self_offset)
 
     block_starts, threads = range(0, len(queries), block), cores()
     # A product of 1,024 x 1,024 is too small to be divided, so threads compute different tiles.
