@@ -60,13 +60,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tasks.baselines.inputs import TitleInputs
-from tasks.baselines.predictions import (
-    LabelledTitles,
-    Predictions,
-    predict_from_scores,
-    top_by_cosine,
-    vote,
-)
+from tasks.baselines.nearest import nearest_rows
+from tasks.baselines.predictions import LabelledTitles, Predictions, predict_from_scores, vote
 from tasks.form import configurable, setting
 from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
@@ -163,7 +158,7 @@ class FittedTfidfKnn:
     def predict(self, titles: TitleInputs) -> Predictions:
         """Predicts labels by the vote of the nearest titles that share a feature with the title."""
         queries = self.features.transform(titles) if len(titles) else self.base[:0]
-        ids, cosines = top_by_cosine(queries, self.base, self.k)
+        ids, cosines = nearest_rows(queries, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
 
@@ -177,7 +172,8 @@ class TfidfKnn:
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
         """Stores the features of the training titles. Raises a ValueError if no title has a feature."""
-        return FittedTfidfKnn(*self.features.fit_transform(training.titles), training, self.k)
+        vectorizers, features = self.features.fit_transform(training.titles)
+        return FittedTfidfKnn(vectorizers, features, training, self.k)
 
 
 @dataclass(frozen=True)

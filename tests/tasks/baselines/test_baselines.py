@@ -12,7 +12,8 @@ from sklearn.svm import LinearSVC
 from storage.arrays import Ragged
 from tasks.baselines import Baseline, Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence, sentence
 from tasks.baselines.inputs import NoSentenceVectors, TitleInputs, unit_sentence_features
-from tasks.baselines.predictions import LabelledTitles, top_by_cosine
+from tasks.baselines.nearest import nearest_rows
+from tasks.baselines.predictions import LabelledTitles
 from tasks.baselines.tfidf import TfidfFeatures, label_directions
 
 COOK, SPORT, NEWS = range(3)
@@ -109,8 +110,8 @@ class TestBaselinesThatReadSentenceVectors:
 def test_sentence_knn_finds_neighbours_once_for_both_forms_and_anew_among_other_titles(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    searched, search = [], sentence.top_by_cosine
-    monkeypatch.setattr(sentence, "top_by_cosine", lambda *given: searched.append(1) or search(*given))
+    searched, search = [], sentence.top_neighbours
+    monkeypatch.setattr(sentence, "top_neighbours", lambda *given: searched.append(1) or search(*given))
     asked = titles(["Football", "Kitchen News"])
     first = SentenceKnn(k=3).fit(WORLD).predict(asked)
     alone = dataclasses.replace(WORLD, titles=WORLD.titles.without_contexts())
@@ -201,11 +202,11 @@ def test_knn_neighbours_equal_dense_cosines():
     assert (ids[:, 0] == np.arange(120)).all()
 
 
-def test_top_by_cosine_ties_go_to_the_lower_id_and_missing_ones_are_absent():
+def test_nearest_rows_ties_go_to_the_lower_id_and_missing_ones_are_absent():
     from scipy.sparse import csr_matrix
 
     base = csr_matrix(np.array([[1, 0], [0, 1], [1, 0]], dtype=np.float32))
-    ids, products = top_by_cosine(csr_matrix(np.array([[1, 0]], dtype=np.float32)), base, 5)
+    ids, products = nearest_rows(csr_matrix(np.array([[1, 0]], dtype=np.float32)), base, 5)
     assert ids.tolist() == [[0, 2, -1, -1, -1]]
     assert products.tolist() == [[1, 1, 0, 0, 0]]
 
@@ -218,7 +219,7 @@ def test_sparse_neighbours_are_those_of_scikit_learn_bit_for_bit():
         random_matrix(rows, 300, 0.05, format="csr", dtype=np.float32, random_state=seed)
         for seed, rows in enumerate((2000, 50))
     )
-    ids, cosines = top_by_cosine(queries, base, 7)
+    ids, cosines = nearest_rows(queries, base, 7)
     distances, near = NearestNeighbors(metric="cosine", algorithm="brute").fit(base).kneighbors(queries, 7)
     np.testing.assert_array_equal(ids, near)
     np.testing.assert_array_equal(cosines, 1 - distances)

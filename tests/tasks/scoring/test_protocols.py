@@ -225,7 +225,7 @@ def test_nothing_labelled_empty():
 
 def test_the_champion_is_judged_by_the_same_function():
     titles, _, vectors = toy()
-    judged = judge_knn(titles, vectors, titles.labelled("unseen_show"), titles.labelled("train"), k=10)
+    judged = judge_knn(titles, vectors, titles.labelled("unseen_show"), k=10)
     assert judged.correct.all() and len(judged) == 27
 
 
