@@ -110,6 +110,7 @@ def main_metrics(
 
 
 def render_report(
+    *,
     guide: Guide,
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],

@@ -183,19 +183,17 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     record_night(home, run, inputs, feeds, scores)
     if TaskRunContext.get():
         _show_dropped(dropped_categories, reasons)
+    encoder_choice = workspace.details(inputs.corpus)["encoder_choice"]
     text = render_report(
-        inputs.guide,
-        feeds,
-        scores,
-        verdict,
-        figures,
-        inputs.previous_night.figures,
-        inputs.anomalies,
-        read_clusters(folder(inputs.clustering)),
-        [
-            *_links(tracking, run, page / "map.html", verdict),
-            workspace.details(inputs.corpus)["encoder_choice"],
-        ],
+        guide=inputs.guide,
+        feeds=feeds,
+        scores=scores,
+        verdict=verdict,
+        figures=figures,
+        previous_figures=inputs.previous_night.figures,
+        anomalies=inputs.anomalies,
+        clusters=read_clusters(folder(inputs.clustering)),
+        summary=[*_links(tracking, run, page / "map.html", verdict), encoder_choice],
     )
     tracking.log_text(run, text, "report.md")
     records = trace_inputs(workspace, (inputs.page, inputs.model))

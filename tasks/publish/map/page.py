@@ -102,6 +102,7 @@ def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
 def make_content(
     titles: pa.Table,
     map_titles: MapTitles,
+    *,
     clustering: Path,
     facts: Mapping[str, str],
     settings: PublishSettings,

@@ -38,6 +38,7 @@ class MapTitles:
 
 
 def write_layout(
+    *,
     corpus: Path,
     encoder: Path,
     vectors: Path,
@@ -124,7 +125,7 @@ def read_map_titles(layout: Path, nearest: Path, neighbours: int) -> MapTitles:
     nearest_rows, reasons = open_array(nearest, "neighbours"), None
     if (layout / "words.parquet").exists():
         words = pq.read_table(layout / "words.parquet")["words"].to_pylist()
-        reasons = Reasons(words, *(np.load(layout / f"{name}.npy") for name in REASON_ARRAYS))
+        reasons = Reasons(words, **{name: np.load(layout / f"{name}.npy") for name in REASON_ARRAYS})
     return MapTitles(
         corpus_rows=corpus_rows,
         xy=np.column_stack([table["x"], table["y"]]),

@@ -54,7 +54,9 @@ def find_reasons(
         encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
         neighbours: Indices of the nearest titles of each title, padded with -1.
-        contexts, features, token_ids: Arguments of ``split_into_parts``.
+        contexts: Context tokens of each title; None: titles have no context.
+        features: Sentence features, float32 (titles, features); None: computed from the titles.
+        token_ids: Token ids, as in ``TitleEncoder.embed_with_context``; None: they are looked up.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
     words, parts, norms = _compute_parts(encoder, raw_titles, contexts, features, token_ids)
@@ -70,11 +72,17 @@ def find_reasons(
         lengths = word_counts[used_titles] + OTHER_PARTS
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used_titles] - ends + lengths, lengths) + np.arange(ends[-1])
-        inputs = widen(parts[rows]), ends - lengths, word_counts[used_titles], norms[used_titles]
-        titles = np.searchsorted(used_titles, np.arange(start, start + len(ids)))
-        ids = np.where(ids < 0, -1, np.searchsorted(used_titles, ids))
-        outputs = left[block], right[block], share[block]
-        compiled(_find_pairs, fastmath=True)(*inputs, titles, ids, *outputs)
+        compiled(_find_pairs, fastmath=True)(
+            widen(parts[rows]),
+            ends - lengths,
+            word_counts[used_titles],
+            norms[used_titles],
+            np.searchsorted(used_titles, np.arange(start, start + len(ids))),
+            np.where(ids < 0, -1, np.searchsorted(used_titles, ids)),
+            left[block],
+            right[block],
+            share[block],
+        )
     return Reasons(words, left, right, share)
 
 

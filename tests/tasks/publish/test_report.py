@@ -31,8 +31,17 @@ def scores(interval):
 def report(interval=(0.7, 0.9), verdict=WORSE, previous_figures=(), anomalies=(), clusters=()):
     document = scores(interval)
     figures = main_metrics(document, verdict, titles=900, programmes=1234)
-    inputs = GUIDE, FEEDS, document, verdict, figures, dict(previous_figures)
-    return render_report(*inputs, anomalies, clusters, summary=["Map: `map.html`", "", "sentence encoder e5"])
+    return render_report(
+        guide=GUIDE,
+        feeds=FEEDS,
+        scores=document,
+        verdict=verdict,
+        figures=figures,
+        previous_figures=dict(previous_figures),
+        anomalies=anomalies,
+        clusters=clusters,
+        summary=["Map: `map.html`", "", "sentence encoder e5"],
+    )
 
 
 def test_report_contains_verdict_feeds_and_scores():
