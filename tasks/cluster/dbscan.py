@@ -110,9 +110,9 @@ class NearPairs:
     unprocessed pairs.
     """
 
-    def __init__(self, titles: int, min_samples: int) -> None:
-        self.near_counts = np.zeros(titles, dtype=np.int64)
-        self.components = np.arange(titles, dtype=np.int32)
+    def __init__(self, title_count: int, min_samples: int) -> None:
+        self.near_counts = np.zeros(title_count, dtype=np.int64)
+        self.components = np.arange(title_count, dtype=np.int32)
         self.min_samples = min_samples
         self.pending = [np.zeros((2, 0), np.int32)]
         self.pending_count, self.max_pending = 0, MAX_PENDING
@@ -222,18 +222,18 @@ def component_sizes(
 
     ``candidates`` has values of eps in ascending order.
     """
-    titles, neighbour_count = neighbours.ids.shape
+    title_count, neighbour_count = neighbours.ids.shape
     column = distance_column(neighbour_count, min_samples)
     distances = 1.0 - neighbours.cosines.astype(np.float64)
     # the smallest eps with which a title is core, and with which a pair of titles is connected
     core_eps = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)
-    left = np.repeat(np.arange(titles, dtype=np.int32), neighbour_count)
+    left = np.repeat(np.arange(title_count, dtype=np.int32), neighbour_count)
     right = neighbours.ids.reshape(-1).astype(np.int32)
     pair_eps = np.maximum(np.maximum(core_eps[left], core_eps[right]), distances.reshape(-1))
     first_candidate = np.searchsorted(candidates, np.where(right >= 0, pair_eps, np.inf))
     order = np.argsort(first_candidate, kind="stable")
     ends = np.searchsorted(first_candidate[order], np.arange(len(candidates)), side="right")
-    components = np.arange(titles, dtype=np.int32)
+    components = np.arange(title_count, dtype=np.int32)
     core_counts, largest_sizes = np.zeros((2, len(candidates)), dtype=np.int64)
     for number, pairs in enumerate(np.split(order, ends)[:-1]):
         components = merge_components(components, components[left[pairs]], components[right[pairs]])

@@ -1,13 +1,13 @@
-"""Bag encoder: the vector of a title is the normalised weighted sum of the rows of its tokens.
+"""Bag encoder: the vector of a title is the normalized weighted sum of the rows of its tokens.
 
-    v = normalise( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
+    v = normalize( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
 
 α_kind is the weight of a kind of token. n_kind is the number of tokens of this kind in the title that have a
 row. The sum is divided by n_kind^p (p is ``length_power``), so that sixty n-grams do not outweigh three
 words. If the corpus has sentence vectors (tasks/sentences), each title has sentence features
 x: its sentence vector plus the vector of its descriptions. A trained layer W maps x to the space of the rows:
 
-    v = normalise( bag + β · |x| · normalise(W x) )
+    v = normalize( bag + β · |x| · normalize(W x) )
 
 The weight β is smaller for a title with context tokens, such as channel and hour. |x| is larger if the
 descriptions match the title. The vector of a title without tokens and without x is zero. In the code, an
@@ -130,7 +130,7 @@ class Bag:
         features: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"],
     ) -> Float32[np.ndarray, "titles dim"]:
-        """Returns the sentence part of the vector of each title: β · |x| · normalise(W x)."""
+        """Returns the sentence part of the vector of each title: β · |x| · normalize(W x)."""
         has_context = np.bincount(tokens.row_ids, weights=kinds >= CONTEXT, minlength=len(tokens)) > 0
         beta = np.where(has_context, self.sentence_context, self.sentence).astype(np.float32)[:, None]
         return beta * np.linalg.norm(features, axis=1, keepdims=True) * _unit(features @ layer.T)

@@ -29,7 +29,7 @@ class Bags(NamedTuple):
     ids: Int64[Tensor, " unique"]  # sorted table ids of the rows of the step
     tokens: Int64[Tensor, " entries"]  # position in ids of each entry; entries are ordered by title
     kinds: Int64[Tensor, " entries"]  # kind of each entry (tasks.text.words.KINDS)
-    titles: Int64[Tensor, " entries"]  # title (row of the batch) of each entry
+    entry_titles: Int64[Tensor, " entries"]  # title of each entry, as its position in the batch
     offsets: Int64[Tensor, " titles+1"]  # offsets of the entries of each title
     features: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
 
@@ -88,7 +88,7 @@ def encode_bags(
         layer: Trained layer W; None: the sentence features are ignored.
     """
     weights = entry_weights(encoder, bags)
-    bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, weights))
+    bag = _unit(_SumRows.apply(rows, bags.tokens, bags.entry_titles, bags.offsets, weights))
     if layer is None or not bags.features.shape[1]:
         return bag
     projected_features = (bags.features @ layer.T).to(bag.dtype)
@@ -98,7 +98,7 @@ def encode_bags(
 def entry_weights(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
     """Returns the weight of each entry (token of a title), α_kind / n_kind^length_power."""
     alpha = _kind_weights(encoder, bags.kinds.device)
-    cell = bags.titles * len(alpha) + bags.kinds
+    cell = bags.entry_titles * len(alpha) + bags.kinds
     counts = count_entries(cell, (len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))
     return (counts.clamp(min=1).float().pow(-encoder.length_power) * alpha).view(-1).index_select(0, cell)
 
@@ -106,7 +106,9 @@ def entry_weights(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
 def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
     """Returns the factor β · |x| of the sentence part of each title."""
     x = bags.features
-    has_context = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
+    has_context = (
+        x.new_zeros(len(x)).index_add_(0, bags.entry_titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
+    )
     beta = x.new_full((len(x), 1), encoder.sentence).masked_fill_(
         has_context.unsqueeze(1), encoder.sentence_context
     )

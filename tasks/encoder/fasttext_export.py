@@ -7,7 +7,7 @@ n + 1. The row of a word that should have the vector v is therefore
 
 After a correction of float32 rounding, the exported vector differs from v by about 1e-7. To get the row of an
 n-gram bucket, the mean that was subtracted in the fit is added to its fitted row (or to zero), and the sum is
-multiplied by a scale that all buckets have in common. fastText does not normalise the vectors of unseen
+multiplied by a scale that all buckets have in common. fastText does not normalize the vectors of unseen
 words. The scale is chosen so that the median norm of the mean n-gram rows of words is the norm of unseen
 words in the title encoder.
 """

@@ -98,12 +98,9 @@ class TitleEncoder:
         features = self.sentence_features(raw_titles) if features is None else features
         without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK_TITLES):
-            chunk = slice(start, start + _CHUNK_TITLES)
-            ids = (
-                None
-                if token_ids is None
-                else token_ids.between(start, min(start + _CHUNK_TITLES, len(token_ids)))
-            )
+            end = min(start + _CHUNK_TITLES, len(raw_titles))
+            chunk = slice(start, end)
+            ids = None if token_ids is None else token_ids.between(start, end)
             lookup = self.look_up(raw_titles[chunk], contexts[chunk], ids)
             title_tokens = lookup.tokens.where(lookup.kinds[lookup.tokens.values] < CONTEXT)
             without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, features[chunk])
@@ -122,17 +119,17 @@ class TitleEncoder:
             token_ids: Token ids of each title in the corpus; None: the titles are tokenized.
         """
         if token_ids is None:
-            lookup = self._tokenise(raw_titles, contexts)
+            lookup = self._tokenize(raw_titles, contexts)
         else:
             has_row, is_word = self._is_trained[token_ids.values], self.kinds[token_ids.values] == WORD
             untrained_words = np.bincount(token_ids.row_ids[is_word & ~has_row], minlength=len(token_ids))
-            tokenised_titles = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
-            lookup = self._tokenise(
-                [raw_titles[title] for title in tokenised_titles],
-                [contexts[title] for title in tokenised_titles],
+            tokenized_titles = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
+            lookup = self._tokenize(
+                [raw_titles[title] for title in tokenized_titles],
+                [contexts[title] for title in tokenized_titles],
             )
             positions = np.arange(len(token_ids))
-            positions[tokenised_titles] = len(token_ids) + np.arange(len(tokenised_titles))
+            positions[tokenized_titles] = len(token_ids) + np.arange(len(tokenized_titles))
             tokens = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
             lookup = lookup._replace(tokens=tokens)
         kinds, titles = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
@@ -140,28 +137,27 @@ class TitleEncoder:
         # Every title has tokens of kind shape. If it has no word or n-gram, only its context tokens are used.
         return lookup._replace(tokens=lookup.tokens.where(has_text[titles] | (kinds >= CONTEXT)))
 
-    def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
-        unseen_numbers: dict[str, int] = {}
-        rows: list[list[int]] = []
-        for tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
-            title_rows = []
-            for token in tokens:
-                row = self.ids.get(token)
-                if row is not None:
-                    title_rows.append(row)
+    def _tokenize(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
+        unseen_numbers: dict[str, int] = {}  # number of each unseen word, in order of appearance
+        title_tokens: list[list[int]] = []
+        for text_tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
+            numbers = []
+            for token in text_tokens:
+                number = self.ids.get(token)
+                if number is not None:
+                    numbers.append(number)
                 elif token[0] == WORD:
-                    title_rows.append(
-                        len(self.rows) + unseen_numbers.setdefault(token[1], len(unseen_numbers))
-                    )
-            context_rows = map(self.ids.get, map(context_token, context))
-            rows.append(title_rows + [row for row in context_rows if row is not None])
-        row_ids = Ragged.from_rows(rows, dtype=np.int64)
+                    unseen_number = unseen_numbers.setdefault(token[1], len(unseen_numbers))
+                    numbers.append(len(self.rows) + unseen_number)
+            context_numbers = map(self.ids.get, map(context_token, context))
+            title_tokens.append(numbers + [number for number in context_numbers if number is not None])
+        tokens = Ragged.from_rows(title_tokens, dtype=np.int64)
         if not unseen_numbers:
-            return TokenLookup(row_ids, self.kinds, self.rows[:0], [])
+            return TokenLookup(tokens, self.kinds, self.rows[:0], [])
         unseen_rows, has_vector = self.unseen_words.vectors(list(unseen_numbers))
-        row_ids = row_ids.where(np.append(np.ones(len(self.rows), dtype=bool), has_vector)[row_ids.values])
+        tokens = tokens.where(np.append(np.ones(len(self.rows), dtype=bool), has_vector)[tokens.values])
         kinds = np.append(self.kinds, np.full(len(unseen_numbers), WORD, dtype=np.int8))
-        return TokenLookup(row_ids, kinds, unseen_rows, list(unseen_numbers))
+        return TokenLookup(tokens, kinds, unseen_rows, list(unseen_numbers))
 
     def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
         """Returns the rows, float32 (tokens, dim), with the ascending row numbers ``tokens`` of a lookup."""
@@ -269,7 +265,7 @@ def append_slot_key(
 ) -> Float32[np.ndarray, "titles width"]:
     """Appends to each unit vector q the key of its nearest memory slot (tasks/train/memory).
 
-    Returns normalise(concatenation of q and weight · K[nearest(q)]), where K contains the keys ``slots``. The
+    Returns normalize(concatenation of q and weight · K[nearest(q)]), where K contains the keys ``slots``. The
     result has twice the dimensions of q. If ``slots`` is None, returns q.
     """
     if slots is None:

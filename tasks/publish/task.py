@@ -62,10 +62,10 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
     """
     folder_of = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
-        titles = inputs.corpus.counts["titles"]
+        title_count = inputs.corpus.counts["titles"]
         # The with statement ends the process of the pool.
-        with open_pool("processes", int(titles > MAX_HELPER_TITLES)) as submit_to_pool:
-            submit = submit_to_pool if titles > MAX_HELPER_TITLES else helper_submit(titles)
+        with open_pool("processes", int(title_count > MAX_HELPER_TITLES)) as submit_to_pool:
+            submit = submit_to_pool if title_count > MAX_HELPER_TITLES else helper_submit(title_count)
             count = submit(
                 write_layout,
                 corpus=folder_of(inputs.corpus),
@@ -160,8 +160,12 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     scores = json.loads((folder(inputs.scores) / "scores.json").read_text(encoding="utf-8"))
     feeds = pq.read_table(folder(inputs.guide) / "feeds.parquet").to_pylist()
     dropped_categories = pq.read_table(folder(inputs.corpus) / "dropped_categories.parquet")
-    titles, programmes = inputs.page.counts["titles"], inputs.guide.counts["programmes"]
-    figures = main_metrics(scores, verdict, titles, programmes)
+    figures = main_metrics(
+        scores,
+        verdict,
+        title_count=inputs.page.counts["titles"],
+        programme_count=inputs.guide.counts["programmes"],
+    )
     tracking.log_feeds(run, feeds)
     snapshot = tracking.log_snapshot(run, inputs.guide.digest, folder(inputs.guide), inputs.guide.counts)
     tracking.log_figures(run, figures, verdict.logged_model, snapshot)

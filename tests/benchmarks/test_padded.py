@@ -36,5 +36,5 @@ def test_sums_of_rows_equal_those_of_the_ragged_form(toy_corpus: Path):
     mask = torch.arange(padded.ids.shape[1]) < padded.lengths.unsqueeze(-1)
     by_rectangle = (table[padded.ids.long()] * mask.unsqueeze(-1)).sum(1)
     by_bag = torch.zeros(len(rows), 8, dtype=torch.float64)
-    by_bag = by_bag.index_add(0, bags.titles, table[bags.ids[bags.tokens]])
+    by_bag = by_bag.index_add(0, bags.entry_titles, table[bags.ids[bags.tokens]])
     assert torch.equal(by_rectangle, by_bag) and by_bag.abs().sum() > 0

@@ -136,12 +136,12 @@ def read_map_titles(layout: Path, nearest: Path, neighbours: int) -> MapTitles:
     )
 
 
-def _map_rows(corpus_rows: np.ndarray, titles: int) -> np.ndarray:
+def _map_rows(corpus_rows: np.ndarray, title_count: int) -> np.ndarray:
     """Returns the row on the map of each title of the corpus, int32 (titles + 1,); -1 if not on the map.
 
     The additional last entry is -1, so that the index -1, which means no neighbour, gives -1.
     """
-    map_rows = np.full(titles + 1, -1, dtype=np.int32)
+    map_rows = np.full(title_count + 1, -1, dtype=np.int32)
     map_rows[corpus_rows] = np.arange(len(corpus_rows))
     return map_rows
 

@@ -78,7 +78,7 @@ def test_bags_ask_for_each_row_once():
     entries = [token for title in TITLES for token in title]
     assert bags.ids[bags.tokens].tolist() == entries
     assert bags.kinds.tolist() == [KIND_OF[token] for token in entries]
-    assert bags.titles.tolist() == [number for number, title in enumerate(TITLES) for _ in title]
+    assert bags.entry_titles.tolist() == [number for number, title in enumerate(TITLES) for _ in title]
 
 
 def test_a_bagger_forgets_the_last_batch():
@@ -127,7 +127,7 @@ def test_backward_is_autograds_own():
     ours, plain = table()[bags.ids].requires_grad_(), table()[bags.ids].requires_grad_()
     (encode_bags(Bag(), ours, bags) * weight).sum().backward()
     sums = torch.zeros(len(TITLES), DIM).index_add(
-        0, bags.titles, plain[bags.tokens] * entry_weights(Bag(), bags)[:, None]
+        0, bags.entry_titles, plain[bags.tokens] * entry_weights(Bag(), bags)[:, None]
     )
     (torch.nn.functional.normalize(sums) * weight).sum().backward()
     assert ours.grad is not None and plain.grad is not None

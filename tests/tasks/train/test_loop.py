@@ -150,7 +150,7 @@ def test_a_gradient_that_is_no_number_is_refused_with_its_tokens_named(
     assert all(
         torch.equal(tensor, before[name]) for name, tensor in tensors(training).items() if name != "touched"
     )
-    guilty = set(second.bags.ids[second.bags.tokens[second.bags.titles == 0]].tolist())
+    guilty = set(second.bags.ids[second.bags.tokens[second.bags.entry_titles == 0]].tolist())
     table = pq.read_table(toy_corpus / "token_names.parquet")
     words = [
         f"the {table['kind'][token].as_py()} {table['token'][token].as_py()!r} (token {token})"
