@@ -1,4 +1,4 @@
-"""The Prefect task of the stage cluster, which groups similar titles and names the groups."""
+"""Defines the Prefect task of the stage cluster, which groups similar titles and names the groups."""
 
 import dataclasses
 import logging

@@ -60,7 +60,7 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
     """
     words, vectors = word_vectors(encoder)
     if not words:
-        raise ValueError("the model has no trained word, so there is nothing to write")
+        raise ValueError("the model has no trained words; train it on a guide whose titles contain words")
     counts = document_frequency[[encoder.ids[WORD, word] for word in words]]
     ngrams = require_ngrams(encoder)
     ids = bucket_ids(words, ngrams.shortest, ngrams.longest, ngrams.buckets)

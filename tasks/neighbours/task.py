@@ -110,7 +110,7 @@ def _find_neighbours(
 
 
 class _EarlierNight(NamedTuple):
-    """Neighbours of an earlier night, which an exact search has found."""
+    """Neighbours of an earlier night, from an exact search."""
 
     rows: np.ndarray  # row in the earlier night of each title of tonight, -1 for new titles
     is_placeholder: np.ndarray  # bool, one entry per title of the earlier night

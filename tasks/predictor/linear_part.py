@@ -28,7 +28,7 @@ class FormModel:
     """Linear SVMs of all labels, for titles in one of FORMS.
 
     Attributes:
-        idf: Inverse document frequency of each token, float16; 0 for a token that is no feature.
+        idf: Inverse document frequency of each token, float16; 0 for a token that is not a feature.
         offsets: Start of the weights of each token in ``weights``, and the end of the last: uint32.
         labels: Label id of each weight, uint16.
         weights: Stored weights, int8, to be multiplied by the scale of their label.

@@ -33,7 +33,7 @@ class Labels(NamedTuple):
 
     names: list[str]  # sorted by descending number of training titles, then by name
     title_labels: Ragged  # int32 label ids of each title, ascending
-    rare_names: list[str]  # categories that are no labels because too few training titles have them
+    rare_names: list[str]  # categories that too few training titles have to become labels
     title_rare: Ragged  # int32 indices into ``rare_names`` of each title, ascending
     dropped: list[tuple[str, str, int]]  # (category, reason, number of titles), sorted by descending number
     spellings: dict[str, str]  # label -> most frequent spelling in the guide

@@ -1,4 +1,4 @@
-"""Prefect tasks of the stage publish, which publish a Layout, a Page and a Model and write the report."""
+"""Defines the Prefect tasks that publish a Layout, a Page and a Model, and write the report of a run."""
 
 import io
 import json

@@ -36,7 +36,7 @@ class WordRemoval:
 
     word: str  # the removed word
     cosine: float  # cosine of the shortened left title and the right title
-    rank: int | None  # rank as in Explanation; None also if the model has no vector of the title
+    rank: int | None  # rank as in Explanation; None also if the model has no vector for the shortened title
     nearest: list[str]  # titles of the guide that are nearest to the shortened title
 
 
@@ -56,7 +56,7 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     """Explains the cosine of two titles. Channels and hours are compared only if the guide has both titles.
 
     Raises:
-        SearchError: The model knows no word, n-gram or meaning of one of the titles.
+        SearchError: The model has no vector for one of the titles.
     """
     encoder, queries = search.encoder, [search.look_up(Query(text)) for text in (left, right)]
     with_context, features = all(query.row is not None for query in queries), search.query_features(queries)

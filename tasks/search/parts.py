@@ -8,7 +8,7 @@ hour and other kinds. There is a part for each word, one for the meaning, and on
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-If the model has a memory, the key of the nearest memory slot is concatenated with v and is a part of its own.
+If the model has a memory, the key of the nearest memory slot is concatenated with v and is a separate part.
 The part of a word contains the token of the word, its character n-grams, its tokens for the first and the
 last position in the title, and half of each bigram with the word. The remaining tokens of the title, such as
 the token for its length, are the part FORM.

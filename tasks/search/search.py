@@ -52,7 +52,7 @@ class Neighbour:
 
 
 def no_match_message(title: str) -> str:
-    """Returns the error message for a title of which the model knows no word and no n-gram."""
+    """Returns the error message for a title for which the model has no vector."""
     reason = "none of its words or letter sequences is in the guide. Try another spelling"
     return f"nothing is known of the title {title!r}: {reason}"
 
@@ -106,9 +106,8 @@ class TitleSearch:
         """Returns the k (1 to 1000) nearest titles of other shows. The editions of a show are one entry.
 
         Raises:
-            SearchError: k is out of range, the model knows no word, n-gram or meaning of the title, the
-                guide does not have the channel, the hour is invalid, or the library for approximate search
-                is not installed.
+            SearchError: k is out of range, the model has no vector for the title, the guide does not have
+                the channel, the hour is invalid, or the library for approximate search is not installed.
         """
         (neighbours,) = self.similar_many([Query(query) if isinstance(query, str) else query], k)
         if isinstance(neighbours, SearchError):
@@ -189,7 +188,7 @@ class TitleSearch:
         return ResolvedQuery(query, row, raw_title, tokens)
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
-        """Computes the similarity vector of each query; zero if the model knows no part of the title."""
+        """Computes the similarity vector of each query; zero if the model has no vector for the title."""
         vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
         positions = []  # of the queries whose vectors are not stored
         for position, query in enumerate(queries):

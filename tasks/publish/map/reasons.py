@@ -3,7 +3,8 @@
 The vector of a title is a sum of parts (tasks/search/parts.py): one per word, one for the meaning of the
 title (its sentence vector), and one per kind of airing context, such as channel or hour. Therefore, the
 cosine of two titles is a sum over pairs of parts. A reason is a pair of two words, or a pair of the same
-kind, such as the channels of both titles. A pair of a word and a channel would mean nothing to readers.
+kind, such as the channels of both titles. Pairs such as a word and a channel are omitted, because readers
+would not understand them.
 """
 
 from collections.abc import Sequence

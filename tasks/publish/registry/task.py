@@ -1,4 +1,4 @@
-"""Prefect tasks that register the model of a nightly run in MLflow, and promote it if the gate allows it."""
+"""Defines the Prefect tasks that register the model of a run in MLflow, and promote it if the gate agrees."""
 
 import dataclasses
 from contextlib import suppress
