@@ -18,7 +18,7 @@ from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
 from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
-from tasks.ablate.plan import base_of, plan_ablation
+from tasks.ablate.plan import plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
 from tasks.ablate.task import conclude
 from tasks.ablate.trial.task import measure
@@ -71,10 +71,7 @@ def ablate(
             submit_trial(home, *corpora[trial.corpus], trial.learning, submit) for trial in plan.trials
         ]
         results = plan.group_predictions(future.result() for future in futures)
-        bases = {block.name: base_of(block) for block in plan.blocks}
-        table = conclude(
-            home, plan.blocks, results, bases, plan.ineffective_blocks, ablation.resamples, night.run
-        )
+        table = conclude(home, plan.blocks, results, plan.ineffective_blocks, ablation.resamples, night.run)
         return ComparisonResult(table=table, run=night.run, where=night.tracking.run_location(night.run))
 
 

@@ -109,7 +109,6 @@ def nightly(
             guide=guide,
             corpus=corpus,
             checkpoint=checkpoint,
-            vectors=vectors,
             nearest=nearest,
             layout=layout_future.result(),
             clustering=clustering,

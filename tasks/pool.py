@@ -115,13 +115,13 @@ def helper_process() -> Iterator[None]:
             _helper.reset(token)
 
 
-def helper_submit(titles: int) -> Submit:
+def helper_submit(title_count: int) -> Submit:
     """Returns a function that submits work to the helper process, in parallel to other stages.
 
     Submitted functions run in this process outside of a ``helper_process`` block, or if the number of titles
     is at most MIN_HELPER_TITLES or larger than MAX_HELPER_TITLES.
     """
-    executor = _helper.get() if MIN_HELPER_TITLES < titles <= MAX_HELPER_TITLES else None
+    executor = _helper.get() if MIN_HELPER_TITLES < title_count <= MAX_HELPER_TITLES else None
     return executor.submit if executor else _run_inline
 
 

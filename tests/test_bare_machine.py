@@ -98,7 +98,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 vectors = TitleEncoder.open(encoder).embed(pq.read_table(corpus / "titles.parquet")["raw_title"].to_pylist())
 from storage.formats.corpus import open_corpus
 opened, content = TitleEncoder.open(encoder), open_corpus(corpus)
-dense = opened.bag.dense(content.sentences, content.descriptions)
+dense = opened.bag.sentence_features(content.sentences, content.descriptions)
 for name in ("similarity", "similarity_alone"):
     np.save(encoder / f"{name}.npy", opened.similarity(dense, vectors))
 np.save(encoder / "dense.npy", dense)
@@ -116,11 +116,11 @@ partition = cluster_with_seeds(strategy, vectors, neighbours, range(2)).typical
 from storage.artifacts import Clustering
 from storage.home.workspace import Workspace
 with Workspace(out / "home").publishing(Clustering, "toy") as draft:
-    np.save(draft.folder / "clusters.npy", partition.labels)
+    np.save(draft.folder / "clusters.npy", partition.clusters)
 assert Workspace(out / "home").read(Clustering, "toy") == draft.artifact
 modules = sorted({name.partition(".")[0] for name in sys.modules})
 categories = [neighbour.categories for neighbour in found]
-print(json.dumps({"neighbours": categories, "clusters": partition.labels.tolist(), "modules": modules}))
+print(json.dumps({"neighbours": categories, "clusters": partition.clusters.tolist(), "modules": modules}))
 """
 
 

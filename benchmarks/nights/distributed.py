@@ -71,7 +71,7 @@ def write_vectors(folder: Path, titles: int) -> tuple[Path, list[str]]:
 
 def find_nearest(index: Approximate, vectors: Path, pool: PoolSettings) -> np.ndarray:
     """Returns the nearest titles of all titles."""
-    ids, cosines = empty_neighbours(len(index.titles), K)
+    ids, cosines = empty_neighbours(len(index.vectors), K)
     with tempfile.TemporaryDirectory() as work:
         for _ in search_pieces(index, vectors, Path(work), pool, ids, cosines):
             pass
@@ -99,7 +99,7 @@ def measure(quick: bool) -> list[Claim]:
         index = Approximate(np.load(vectors))
         claims.append(Claim("index of the titles, CPU s", time.process_time() - begun, better=None))
         stages = {
-            f"nearest titles of {len(index.titles):,}": lambda pool: find_nearest(index, vectors, pool),
+            f"nearest titles of {len(index.vectors):,}": lambda pool: find_nearest(index, vectors, pool),
             f"sentence vectors of {len(texts):,} titles": lambda pool: encode(texts, pool),
         }
         for pool in [pool for pool in ("dask", "ray") if is_installed(pool)]:

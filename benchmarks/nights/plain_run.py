@@ -141,7 +141,6 @@ def run_stages(
             guide=guide,
             corpus=corpus,
             checkpoint=checkpoint,
-            vectors=vectors,
             nearest=nearest,
             layout=layout.result(),
             clustering=clustering,

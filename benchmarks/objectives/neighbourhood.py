@@ -90,7 +90,7 @@ def make_world(folder: Path, seed: int) -> World:
 def vectors_of(training: Training) -> np.ndarray:
     """Returns the vectors of all titles of the corpus."""
     corpus = open_corpus(training.corpus_folder)
-    dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+    dense = training.settings.encoder.sentence_features(corpus.sentences, corpus.descriptions)
     return training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense, untrained=True).numpy()
 
 

@@ -55,9 +55,8 @@ def title_vectors(fold: Fold, settings: TrainSettings) -> np.ndarray:
 def judge_rare(fold: Fold, settings: TrainSettings) -> tuple[Judged, np.ndarray]:
     """Trains on a fold; returns the predictions for all held-out titles, and which labels are rare."""
     titles, vectors = fold.titles, title_vectors(fold, settings)
-    training, queries = titles.labelled("train"), _queries(fold)
-    counts = np.bincount(titles.labels.take(training).values, minlength=titles.label_count)
-    return judge_knn(titles, vectors, queries, training, K), (counts > 0) & (counts < RARE)
+    is_rare = (titles.label_counts > 0) & (titles.label_counts < RARE)
+    return judge_knn(titles, vectors, _queries(fold), K), is_rare
 
 
 def _queries(fold: Fold) -> np.ndarray:

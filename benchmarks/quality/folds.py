@@ -14,7 +14,7 @@ from storage.digests import hashes
 from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.home.workspace import Workspace
 from tasks.baselines import Baseline
-from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
+from tasks.baselines.inputs import TitleInputs, join_contexts, unit_sentence_features
 from tasks.baselines.predictions import LabelledTitles, Predictions
 from tasks.encoder.bags import Bagger
 from tasks.preprocess.settings import PreprocessSettings
@@ -62,7 +62,7 @@ class Fold:
         about = pq.read_table(self.folder / "titles.parquet", columns=["raw_title", "context"])
         contexts = join_contexts(about["context"].to_pylist()) if form == "title_context" else ()
         every = np.arange(len(self.opened))
-        dense = dense_inputs(self.opened.sentences, self.opened.descriptions, every)
+        dense = unit_sentence_features(self.opened.sentences, self.opened.descriptions, every)
         return TitleInputs(about["raw_title"].to_pylist(), dense, contexts)
 
     def answer_ours(self) -> ScoresByCell:
@@ -122,5 +122,5 @@ def answer(fold: Fold, baseline: Baseline) -> ScoresByCell:
 def vectors_alone(learner: Trainer, corpus: OpenCorpus) -> np.ndarray:
     """Returns the trained unit vectors of all titles without airing context, float32 (titles, dim)."""
     tokens = without_context(corpus, np.arange(len(corpus.tokens)))
-    dense = learner.settings.encoder.dense(corpus.sentences[:], corpus.descriptions[:])
+    dense = learner.settings.encoder.sentence_features(corpus.sentences[:], corpus.descriptions[:])
     return learner.vectors(tokens, Bagger(corpus.kinds), dense).numpy()

@@ -123,9 +123,7 @@ class Contest:
         """
         unit_vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         queries = self.titles.labelled(protocol)
-        judgement = judge_knn(
-            self.titles, unit_vectors.astype(np.float32), queries, self.titles.labelled("train"), K
-        )
+        judgement = judge_knn(self.titles, unit_vectors.astype(np.float32), queries, K)
         groups = number_groups(self.titles.family[queries])
         bounds = intervals(
             judgement, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1))

@@ -25,7 +25,7 @@ class Ours:
         """
         training = Training(contest.folder, replace(self.settings, epochs=epochs, seed=seed, threads=threads))
         spent, corpus = timed(lambda: list(training.run())), contest.corpus
-        dense = self.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+        dense = self.settings.encoder.sentence_features(corpus.sentences, corpus.descriptions)
         return Trained(
             spent, lambda: training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy()
         )

@@ -66,8 +66,8 @@ def one_seed(whispers: Whispers, graph: Graph, seed: int) -> np.ndarray:
 def typical(whispers: Whispers, graph: Graph, seed: int) -> np.ndarray:
     """Returns the clusters of the seed (of three) that agrees best with the two others."""
     return compare(
-        [Partition(labels=whispers(graph, other)()) for other in range(3 * seed, 3 * seed + 3)]
-    ).typical.labels
+        [Partition(clusters=whispers(graph, other)()) for other in range(3 * seed, 3 * seed + 3)]
+    ).typical.clusters
 
 
 def package_whispers(graph: Graph, seed: int = 0) -> Callable[[], Any]:

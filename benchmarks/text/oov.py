@@ -65,8 +65,8 @@ def learn(home: Path, feeds: Sequence[Path], tokenizer: Tokenizer, sentences: Se
 def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str], tuple[float, int]]:
     """Returns precision@10 and the number of titles, by group and protocol."""
     corpus, raw, encoder = learnt
-    titles, training = CorpusTitles.from_corpus(corpus), CorpusTitles.from_corpus(corpus).labelled("train")
-    dense = encoder.bag.dense(corpus.sentences, corpus.descriptions)
+    titles = CorpusTitles.from_corpus(corpus)
+    dense = encoder.bag.sentence_features(corpus.sentences, corpus.descriptions)
     vectors = (encoder if augmented else encoder.without_unseen_words()).embed(raw, dense)
     words, unseen = encoder.count_unseen(raw)
     precisions = {}
@@ -74,7 +74,7 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
         for protocol in PROTOCOLS:
             queries = titles.labelled(protocol)
             queries = queries[is_selected[queries]]
-            measured = measure(judge_knn(titles, vectors, queries, training, 10))
+            measured = measure(judge_knn(titles, vectors, queries, 10))
             precisions[group, protocol] = (measured["precision_at_k"] or 0.0, len(queries))
     return precisions
 

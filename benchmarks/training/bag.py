@@ -30,7 +30,7 @@ TITLES, TOKENS, DIM, LABELS = 512, 40_000, 128, 152
 
 def encode_padded(encoder: Bag, rows: Tensor, tokens: Tensor, kinds: Tensor, lengths: Tensor) -> Tensor:
     """Encodes titles from padded token ids and kinds; entries from ``lengths`` on are ignored."""
-    alpha = torch.from_numpy(encoder.weights()).to(rows)
+    alpha = torch.from_numpy(encoder.kind_weights()).to(rows)
     mask = torch.arange(tokens.shape[1], device=tokens.device) < lengths.unsqueeze(1)  # (titles, longest)
     counts = torch.zeros(len(tokens), len(alpha), device=rows.device).scatter_add_(1, kinds, mask.float())
     values = alpha[kinds] * counts.gather(1, kinds).clamp(min=1).pow(-encoder.length_power) * mask
@@ -93,7 +93,7 @@ def milliseconds(calls: dict[str, Callable[[], object]], repeats: int) -> dict[s
 
 def loop(encoder: Bag, rows: Tensor, tokens: Ragged, kinds: np.ndarray) -> Tensor:
     """Encodes titles one after the other, and within a title one kind of tokens after the other."""
-    alpha = encoder.weights().tolist()
+    alpha = encoder.kind_weights().tolist()
     vectors = []
     for title in range(len(tokens)):
         tokens_of_title = tokens[title]

@@ -92,7 +92,7 @@ def _pace(corpus: Path, runner: Runner, epochs: int) -> Paced:
 def _precision(contest: Contest, runner: Runner, size: int, epochs: int) -> float:
     training, corpus = _training(contest.folder, runner, size, epochs), contest.corpus
     list(training.run())
-    dense = training.settings.encoder.dense(corpus.sentences, corpus.descriptions)
+    dense = training.settings.encoder.sentence_features(corpus.sentences, corpus.descriptions)
     vectors = training.trainer.vectors(corpus.tokens, Bagger(corpus.kinds), dense).numpy()
     return contest.scores(vectors, PROTOCOL, resamples=2)["precision_at_10"].value
 

@@ -46,7 +46,7 @@ def _claims(name: str, corpus: Path, settings: TrainSettings, repeats: int) -> I
     training = Training(corpus, replace(settings, backend="compiled", epochs=1, threads=1, workers=0))
     trainer, batches = training.trainer, [batch for _, batch in training.batches(0)]
     labels, dim = trainer.dense.parameters["labels"].shape
-    features = batches[0].bags.dense.shape[1]
+    features = batches[0].bags.features.shape[1]
     table = next(iter(trainer.table.sections().values())).tensor()
     copied, left, right = torch.empty_like(table), torch.randn(SQUARE, SQUARE), torch.randn(SQUARE, SQUARE)
     for batch in batches[:3]:
@@ -85,10 +85,10 @@ def _claims(name: str, corpus: Path, settings: TrainSettings, repeats: int) -> I
 def _products(batches: Sequence[Batch], labels: int, dim: int) -> None:
     """Computes the products of each step: image of the features, cosines, and the gradients of both."""
     units = torch.ones(labels, dim)
-    layer = torch.ones(dim, batches[0].bags.dense.shape[1])
+    layer = torch.ones(dim, batches[0].bags.features.shape[1])
     for batch in batches:
-        vectors = torch.mm(batch.bags.dense, layer.T)
-        torch.mm(vectors.T, batch.bags.dense)
+        vectors = torch.mm(batch.bags.features, layer.T)
+        torch.mm(vectors.T, batch.bags.features)
         cosines = torch.mm(vectors, units.T)
         torch.mm(cosines.T, vectors)
         torch.mm(cosines, units)

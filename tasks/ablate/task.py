@@ -16,6 +16,7 @@ from storage.home.workspace import Workspace
 from storage.tracking import Tracking
 from tasks.ablate.blocks import AblationBlock
 from tasks.ablate.effects import Effect, Folds, measure_effect, sort_effects
+from tasks.ablate.plan import base_of
 from tasks.ablate.plot import plot_effects
 from tasks.ablate.report import describe_effect, write_report
 from tasks.scoring.folds import ScoresByCell, TitleScores
@@ -28,7 +29,6 @@ def conclude(
     home: str,
     blocks: Sequence[AblationBlock],
     trials: Mapping[str, Trials],
-    bases: Mapping[str, str],
     ineffective_blocks: Sequence[str],
     resamples: int,
     run: str,
@@ -38,8 +38,7 @@ def conclude(
     Args:
         home: Folder of the home.
         blocks: Blocks to measure.
-        trials: Predictions of all trials, by block name; for the preset's trials, by a value of ``bases``.
-        bases: For each block name, the name of the preset's trials with which the block is compared.
+        trials: Predictions of all trials, by block name; for the preset's trials, by a result of ``base_of``.
         ineffective_blocks: Names of the requested blocks that do not change the preset.
         resamples: Number of bootstrap resamples.
         run: Id of the parent run in MLflow.
@@ -51,7 +50,7 @@ def conclude(
     predictions = {name: _read_predictions(workspace, folds) for name, folds in trials.items()}
     effects = sort_effects(
         [
-            measure_effect(block, predictions[bases[block.name]], predictions[block.name], resamples)
+            measure_effect(block, predictions[base_of(block)], predictions[block.name], resamples)
             for block in blocks
         ]
     )

@@ -63,7 +63,9 @@ def augment(
     if layer.shape[1]:
         titles_with_text = np.flatnonzero(titles.split != PLACEHOLDER)
         blocks = [titles_with_text[block] for block in row_blocks(len(titles_with_text))]
-        features = (encoder.dense(titles.sentences[block], titles.descriptions[block]) for block in blocks)
+        features = (
+            encoder.sentence_features(titles.sentences[block], titles.descriptions[block]) for block in blocks
+        )
         meaning = Meaning.fit(workspace.details(corpus)["sentences"], layer, features)
     with STAGE.publish(home, vocabulary, corpus, checkpoint, encoder, settings) as draft:
         title_encoder = TitleEncoder(tokenizer, encoder, ids, rows, kinds, unseen_words, meaning, slots)

@@ -1,4 +1,4 @@
-"""Defines the inputs of the baselines: texts of titles, and the sentence vectors used in training."""
+"""Defines the inputs of the baselines: texts, sentence features and context tokens of titles."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,20 +16,19 @@ class NoSentenceVectors(ValueError):
 
 @dataclass(frozen=True)
 class TitleInputs:
-    """Inputs of a baseline: texts, sentence vectors and context tokens (channel, hour …) of titles."""
+    """Inputs of a baseline: texts, sentence features and context tokens (channel, hour …) of titles."""
 
     texts: Sequence[str]
-    dense: Float32[np.ndarray, "titles features"]  # sentence vectors (see dense_inputs), unit norm or zero
+    sentence_features: Float32[np.ndarray, "titles features"]  # from unit_sentence_features
     contexts: Sequence[str] = ()  # context tokens of each title, separated by spaces; () if not used
     # Features and neighbours of the titles, which several baselines share (tfidf.py, sentence.py).
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        rows = len(self.contexts) or len(self.texts)
-        if not len(self.texts) == len(self.dense) == rows:
+        texts, vectors, contexts = map(len, (self.texts, self.sentence_features, self.contexts or self.texts))
+        if not texts == vectors == contexts:
             raise ValueError(
-                f"{len(self.texts)} texts, {len(self.dense)} sentence vectors and {rows} contexts; give one "
-                "of each per title"
+                f"{texts} texts, {vectors} sentence vectors and {contexts} contexts; pass one per title"
             )
 
     def __len__(self) -> int:
@@ -39,19 +38,23 @@ class TitleInputs:
         """Returns the inputs of the titles with the given row numbers."""
         texts = [self.texts[int(row)] for row in rows]
         contexts = [self.contexts[int(row)] for row in rows] if self.contexts else ()
-        return type(self)(texts, self.dense[rows], contexts)
+        return type(self)(texts, self.sentence_features[rows], contexts)
 
     def without_contexts(self) -> Self:
         """Returns the inputs without context tokens, with the same cache."""
         return replace(self, contexts=())
 
-    def require_dense(self) -> Float32[np.ndarray, "titles features"]:
-        """Returns the sentence vectors, or raises NoSentenceVectors if there are none."""
-        if not self.dense.shape[1]:
+    def require_sentence_features(self) -> Float32[np.ndarray, "titles features"]:
+        """Returns the sentence features.
+
+        Raises:
+            NoSentenceVectors: The corpus has no sentence vectors.
+        """
+        if not self.sentence_features.shape[1]:
             raise NoSentenceVectors(
                 "the corpus has no sentence vectors; choose an encoder in preprocess.sentences"
             )
-        return self.dense
+        return self.sentence_features
 
 
 def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
@@ -59,20 +62,24 @@ def join_contexts(contexts: Iterable[Sequence[str] | None]) -> list[str]:
     return [" ".join("_".join(token.split()) for token in tokens or ()) for tokens in contexts]
 
 
-def dense_inputs(
+def unit_sentence_features(
     sentences: Float[np.ndarray, "titles features"],
     descriptions: Float[np.ndarray, "titles others"],
     rows: Int[np.ndarray, " rows"],
 ) -> Float32[np.ndarray, "rows features"]:
-    """Computes the normalized sum of the sentence vector and the description vector of each title.
+    """Computes the sentence feature vector of titles: the sum of sentence and description vector, unit norm.
 
-    The sum is zero if both vectors are zero. If ``descriptions`` has no columns, only sentence vectors are
-    used. ``rows`` contains the row numbers of the titles.
+    The sum is zero if both vectors are zero.
+
+    Args:
+        sentences: Sentence vectors of all titles.
+        descriptions: Description vectors of all titles; an array without columns if there are none.
+        rows: Row numbers of the titles.
     """
-    dense = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
-    for block in row_blocks(len(dense)):
-        dense[block] = sentences[rows[block]]
+    features = np.empty((len(rows), sentences.shape[1]), dtype=np.float32)
+    for block in row_blocks(len(features)):
+        features[block] = sentences[rows[block]]
         if descriptions.shape[1]:
-            dense[block] += descriptions[rows[block]]
-        dense[block] = unit_rows(dense[block])
-    return dense
+            features[block] += descriptions[rows[block]]
+        features[block] = unit_rows(features[block])
+    return features

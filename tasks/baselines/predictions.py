@@ -8,14 +8,11 @@ Alphabetical order of such labels would lower the accuracy by up to three points
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from storage.arrays import Ragged
 from tasks.baselines.inputs import TitleInputs
-from tasks.baselines.nearest import nearest_rows
-from tasks.neighbours.similarity import top_neighbours
 
 HASH_FACTOR = 2_654_435_761  # odd, so that the multiplication modulo 2**32 is a permutation of integers
 DECIMALS = 6  # decimals of summed similarities, so that ties do not depend on the order of summation
@@ -123,32 +120,32 @@ def vote(
             f"neighbours and similarities must both be (queries, k), got {neighbours.shape} and "
             f"{similarities.shape}"
         )
-    (query_count, k), label_count = neighbours.shape, len(frequency)
-    rows, columns = np.nonzero(neighbours >= 0)
-    vote_labels = labels.take(neighbours[rows, columns])
-    weights = similarities[rows, columns].astype(np.float64)
-    if not (np.abs(weights) <= 1 + 1e-3).all():
+    if not (np.abs(similarities[neighbours >= 0]) <= 1 + 1e-3).all():
         raise ValueError("similarities must lie between -1 and 1: are the vectors finite and of unit norm?")
-    # Each vote is counted in the cell of its query and label.
-    cells = np.repeat(rows, vote_labels.lengths) * label_count + vote_labels.values
-    votes, summed_similarities = (
-        np.bincount(cells, summands, query_count * label_count).reshape(query_count, label_count)
-        for summands in (None, np.repeat(weights, vote_labels.lengths))
-    )
+    votes = sum_votes(neighbours, None, labels, len(frequency))
+    summed_similarities = sum_votes(neighbours, similarities, labels, len(frequency))
     # An additional vote outweighs any sum of similarities; exact in float64 up to k = 40,000.
-    scores = votes * float(4 * k * 10**DECIMALS) + np.rint(summed_similarities * 10**DECIMALS)
+    vote_score = float(4 * neighbours.shape[1] * 10**DECIMALS)
+    scores = votes * vote_score + np.rint(summed_similarities * 10**DECIMALS)
     neighbour_counts = (neighbours >= 0).sum(axis=1, keepdims=True)
     return predict_from_scores(scores, (votes > 0) & (2 * votes >= neighbour_counts), frequency, neighbours)
 
 
-def top_by_cosine(queries: Any, base: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the k rows of ``base`` with the largest positive cosines. Ties are in ascending row order.
+def sum_votes(
+    neighbours: np.ndarray, weights: np.ndarray | None, labels: Ragged, label_count: int
+) -> np.ndarray:
+    """Sums the weights of the neighbours that have each label, (queries, labels).
 
-    ``queries`` and ``base`` are arrays of rows with unit norm (or zero), or CSR matrices, of shape (titles,
-    features). Returns ids, int64 (queries, k), and cosines, float32 (queries, k). If fewer than k rows have a
-    positive cosine, the remaining ids are -1 and the cosines 0.
+    Args:
+        neighbours: Neighbours of each query as row numbers of ``labels``, int64 (queries, k), or -1.
+        weights: Weight of each neighbour, (queries, k); None: every neighbour has the weight 1.
+        labels: Label ids of all titles that may be neighbours.
+        label_count: Number of labels.
     """
-    if not isinstance(queries, np.ndarray):
-        return nearest_rows(queries, base, k)
-    ids, cosines = top_neighbours(queries, base, k)
-    return np.where(cosines > 0, ids, -1), np.maximum(cosines, 0)
+    rows, columns = np.nonzero(neighbours >= 0)
+    vote_labels = labels.take(neighbours[rows, columns])
+    cells = np.repeat(rows, vote_labels.lengths) * label_count + vote_labels.values
+    if weights is not None:
+        weights = np.repeat(weights[rows, columns].astype(np.float64), vote_labels.lengths)
+    sums = np.bincount(cells, weights, len(neighbours) * label_count)
+    return sums.reshape(len(neighbours), label_count)

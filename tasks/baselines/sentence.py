@@ -11,8 +11,9 @@ import numpy as np
 
 from storage.shapes import Float32
 from tasks.baselines.inputs import TitleInputs
-from tasks.baselines.predictions import LabelledTitles, Predictions, top_by_cosine, vote
+from tasks.baselines.predictions import LabelledTitles, Predictions, vote
 from tasks.form import configurable, setting
+from tasks.neighbours.similarity import top_neighbours
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class FittedSentenceKnn:
         """Predicts labels by the vote of the nearest titles. A title with a zero vector has no neighbours."""
         training_vectors, ids, cosines = titles.cache.get((SentenceKnn, self.k), (None, None, None))
         if training_vectors is not self.training_vectors:
-            ids, cosines = top_by_cosine(titles.dense, self.training_vectors, self.k)
+            ids, cosines = top_neighbours(titles.sentence_features, self.training_vectors, self.k)
+            ids, cosines = np.where(cosines > 0, ids, -1), np.maximum(cosines, 0)
             titles.cache[SentenceKnn, self.k] = self.training_vectors, ids, cosines
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
@@ -41,4 +43,4 @@ class SentenceKnn:
 
     def fit(self, training: LabelledTitles) -> FittedSentenceKnn:
         """Stores the training titles. Raises NoSentenceVectors if they have no sentence vectors."""
-        return FittedSentenceKnn(training.titles.require_dense(), training, self.k)
+        return FittedSentenceKnn(training.titles.require_sentence_features(), training, self.k)

@@ -22,34 +22,14 @@ only features in ≥ 2 titles, C = .3   .467                   .391
 The micro-F1 of the multi-class SVM on unseen titles is .342 instead of .410, because its margins do not
 determine which labels to predict.
 
-The next table compares ways to use the sentence vector of 512 numbers (18,314 titles, 125 labels, liblinear,
-2026-11-23). It shows the accuracy on unseen titles, unseen shows and the next period, and the CPU seconds of
-training for all labels:
+The sentence features of 512 numbers are projected to the 32 directions that separate the labels best
+(``label_directions``). The accuracy on unseen titles, unseen shows and the next period is .501 .454 .374.
+With all 512 numbers it is .499 .451 .354, in 5.6 times the CPU time, and without sentence features .462 .416
+.333 (docs/log, 2026-11-23).
 
-================================================  ==================  ====
-inputs                                            accuracy            s
-================================================  ==================  ====
-TF-IDF alone                                      .462 .416 .333      7.5
-TF-IDF and all 512 numbers                        .499 .451 .354      45.7
-TF-IDF and 128 principal components               .487 .461 .374      16.1
-**TF-IDF and 32 directions of ridge regression**  .501 .454 .374      8.1
-margins of TF-IDF and of ridge regression, added  .482 .452 .384      5
-================================================  ==================  ====
-
-The last table compares four passes of our solver with liblinear at tolerance 1. It shows the mean accuracy of
-fourteen guides on unseen titles, unseen shows and the next period (2026-11-23):
-
-=====================  ================  ================
-inputs                 liblinear         ours
-=====================  ================  ================
-TF-IDF                 .490 .418 .481    .490 .423 .481
-with sentence vector   .543 .503 .531    .540 .501 .532
-with context           .679 .651 .672    .678 .650 .671
-with both              .700 .676 .688    .700 .674 .686
-=====================  ================  ================
-
-Our solver takes about a tenth of the CPU time of liblinear on four merged guides (125 labels;
-benchmarks/linear/linear.py), and a seventh to an eighth on single guides (13 to 61 labels).
+On the mean of fourteen guides, the accuracy of four passes of our solver differs from that of liblinear at
+tolerance 1 by at most .005. Our solver takes about a tenth of the CPU time of liblinear on four merged guides
+(125 labels; benchmarks/linear/linear.py), and a seventh to an eighth on single guides (13 to 61 labels).
 """
 
 from collections.abc import Sequence
@@ -60,13 +40,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tasks.baselines.inputs import TitleInputs
-from tasks.baselines.predictions import (
-    LabelledTitles,
-    Predictions,
-    predict_from_scores,
-    top_by_cosine,
-    vote,
-)
+from tasks.baselines.nearest import nearest_rows
+from tasks.baselines.predictions import LabelledTitles, Predictions, predict_from_scores, vote
 from tasks.form import configurable, setting
 from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
@@ -163,7 +138,7 @@ class FittedTfidfKnn:
     def predict(self, titles: TitleInputs) -> Predictions:
         """Predicts labels by the vote of the nearest titles that share a feature with the title."""
         queries = self.features.transform(titles) if len(titles) else self.base[:0]
-        ids, cosines = top_by_cosine(queries, self.base, self.k)
+        ids, cosines = nearest_rows(queries, self.base, self.k)
         return vote(ids, cosines, self.training.labels, self.training.frequency)
 
 
@@ -177,7 +152,8 @@ class TfidfKnn:
 
     def fit(self, training: LabelledTitles) -> FittedTfidfKnn:
         """Stores the features of the training titles. Raises a ValueError if no title has a feature."""
-        return FittedTfidfKnn(*self.features.fit_transform(training.titles), training, self.k)
+        vectorizers, features = self.features.fit_transform(training.titles)
+        return FittedTfidfKnn(vectorizers, features, training, self.k)
 
 
 @dataclass(frozen=True)
@@ -194,7 +170,8 @@ class FittedTfidfSvm:
         """Ranks labels by margin, labels without training titles last. Predicts labels with margin > 0."""
         margins = np.zeros((0, len(self.label_counts)))
         if len(titles):
-            inputs = _append_dense(self.features.transform(titles), titles.dense @ self.directions)
+            projected = titles.sentence_features @ self.directions
+            inputs = _append_columns(self.features.transform(titles), projected)
             margins = np.where(self.label_counts > 0, self.classifiers.decision_function(inputs), -np.inf)
         return predict_from_scores(margins, margins > 0, self.label_counts)
 
@@ -212,7 +189,7 @@ class LinearSvm:
     def fit_to(self, training: LabelledTitles, directions: np.ndarray) -> FittedTfidfSvm:
         """Trains the classifiers on TF-IDF features and on sentence vectors projected to ``directions``."""
         vectorizers, text_features = self.features.fit_transform(training.titles)
-        inputs = _append_dense(text_features, training.titles.dense @ directions)
+        inputs = _append_columns(text_features, training.titles.sentence_features @ directions)
         classifiers, solver = fit_svms(
             inputs,
             training.labels,
@@ -233,7 +210,8 @@ class TfidfSvm(LinearSvm):
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
         """Trains the classifiers, without sentence vectors."""
-        return self.fit_to(training, np.zeros((training.titles.dense.shape[1], 0), dtype=np.float32))
+        no_directions = np.zeros((training.titles.sentence_features.shape[1], 0), dtype=np.float32)
+        return self.fit_to(training, no_directions)
 
 
 @configurable
@@ -245,31 +223,35 @@ class TfidfSvmSentence(LinearSvm):
 
     def fit(self, training: LabelledTitles) -> FittedTfidfSvm:
         """Trains the classifiers. Raises NoSentenceVectors if the titles have no sentence vectors."""
-        dense = training.titles.require_dense()
-        targets = training.labels.multi_hot(training.label_count)
-        return self.fit_to(training, label_directions(dense, targets, self.directions))
+        features, labels = training.titles.require_sentence_features(), training.labels
+        directions = label_directions(features, labels.multi_hot(training.label_count), self.directions)
+        return self.fit_to(training, directions)
 
 
-def label_directions(dense: np.ndarray, targets: np.ndarray, count: int) -> np.ndarray:
-    """Computes the directions of sentence vectors that best predict the labels of training titles.
+def label_directions(features: np.ndarray, is_label: np.ndarray, count: int) -> np.ndarray:
+    """Computes the directions of sentence features that best predict the labels of training titles.
 
-    The directions are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY (ridge regression) for centred
-    sentence vectors X and labels Y. Returns them as orthonormal columns, float32 (features, count).
+    The directions are the first left singular vectors of W = (XᵀX + λI)⁻¹XᵀY, the weights of a ridge
+    regression, where X are the centred sentence features and Y the labels.
+
+    Args:
+        features: Sentence features of the titles, float32 (titles, features).
+        is_label: Whether each title has each label, bool (titles, labels).
+        count: Number of directions.
+
+    Returns:
+        The directions as orthonormal columns, float32 (features, count).
     """
     from scipy import sparse
 
-    mean, label_counts = dense.mean(axis=0), targets.sum(axis=0)
-    gram = (dense.T @ dense).astype(np.float64) - len(dense) * np.outer(mean, mean)
-    products = (sparse.csr_matrix(targets, dtype=np.float32).T @ dense).T - np.outer(mean, label_counts)
+    mean, label_counts = features.mean(axis=0), is_label.sum(axis=0)
+    gram = (features.T @ features).astype(np.float64) - len(features) * np.outer(mean, mean)
+    products = (sparse.csr_matrix(is_label, dtype=np.float32).T @ features).T - np.outer(mean, label_counts)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(mean)), products)
     return np.linalg.svd(weights, full_matrices=False)[0][:, :count].astype(np.float32)
 
 
-def _append_dense(text_features: Any, sentence_features: np.ndarray) -> Any:
+def _append_columns(text_features: Any, columns: np.ndarray) -> Any:
     from scipy import sparse
 
-    return (
-        _stack([text_features, sparse.csr_matrix(sentence_features)])
-        if sentence_features.shape[1]
-        else text_features
-    )
+    return _stack([text_features, sparse.csr_matrix(columns)]) if columns.shape[1] else text_features

@@ -58,11 +58,14 @@ class DBSCAN:
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles. ``neighbours`` is used only to suggest eps, and ``seed`` is ignored."""
         eps = suggest_eps(neighbours, self.min_samples) if self.eps is None else self.eps
-        labels, has_vector = density_clusters(vectors, eps, self.min_samples), nonzero_rows(vectors)
-        note = f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else ""
-        remedy = f"lower eps (now {eps:.4g}) or raise min_samples."
-        density = Density(eps=eps, min_samples=self.min_samples)
-        return build_partition(labels, has_vector, minimum_size=1, note=note, remedy=remedy, density=density)
+        return build_partition(
+            density_clusters(vectors, eps, self.min_samples),
+            nonzero_rows(vectors),
+            minimum_size=1,
+            note=f"eps {eps:.4g} was suggested by the k-distance curve." if self.eps is None else "",
+            remedy=f"lower eps (now {eps:.4g}) or raise min_samples.",
+            density=Density(eps=eps, min_samples=self.min_samples),
+        )
 
 
 def density_clusters(
@@ -77,7 +80,7 @@ def density_clusters(
         eps: Maximum cosine distance of near titles.
         min_samples: Minimum number of titles near a core title, including itself.
     """
-    labels = np.full(len(vectors), -1, dtype=np.int64)
+    clusters = np.full(len(vectors), -1, dtype=np.int64)
     nonzero_ids = np.flatnonzero(nonzero_rows(vectors))
     points = vectors[nonzero_ids]
     near_pairs = NearPairs(len(points), max(min_samples, 1))
@@ -87,14 +90,14 @@ def density_clusters(
             near_pairs.near_counts[first : first + len(counts)] += counts
         near_pairs.add(rows + first_row, columns + first_column)
     is_core, components, (border_ids, core_ids) = near_pairs.finish()
-    labels[nonzero_ids[is_core]] = components[is_core]
+    clusters[nonzero_ids[is_core]] = components[is_core]
     if len(border_ids):
         cosines = exact_cosines(points[border_ids], points[core_ids])
         order = np.lexsort((core_ids, -np.round(cosines, DECIMALS), border_ids))
         border_ids, core_ids = border_ids[order], core_ids[order]
         run_starts = np.flatnonzero(np.diff(border_ids, prepend=-1))
-        labels[nonzero_ids[border_ids[run_starts]]] = components[core_ids[run_starts]]
-    return labels
+        clusters[nonzero_ids[border_ids[run_starts]]] = components[core_ids[run_starts]]
+    return clusters
 
 
 class NearPairs:
@@ -107,9 +110,9 @@ class NearPairs:
     unprocessed pairs.
     """
 
-    def __init__(self, titles: int, min_samples: int) -> None:
-        self.near_counts = np.zeros(titles, dtype=np.int64)
-        self.components = np.arange(titles, dtype=np.int32)
+    def __init__(self, title_count: int, min_samples: int) -> None:
+        self.near_counts = np.zeros(title_count, dtype=np.int64)
+        self.components = np.arange(title_count, dtype=np.int32)
         self.min_samples = min_samples
         self.pending = [np.zeros((2, 0), np.int32)]
         self.pending_count, self.max_pending = 0, MAX_PENDING
@@ -219,18 +222,18 @@ def component_sizes(
 
     ``candidates`` has values of eps in ascending order.
     """
-    titles, neighbour_count = neighbours.ids.shape
+    title_count, neighbour_count = neighbours.ids.shape
     column = distance_column(neighbour_count, min_samples)
     distances = 1.0 - neighbours.cosines.astype(np.float64)
     # the smallest eps with which a title is core, and with which a pair of titles is connected
     core_eps = np.where(neighbours.ids[:, column] >= 0, distances[:, column], np.inf)
-    left = np.repeat(np.arange(titles, dtype=np.int32), neighbour_count)
+    left = np.repeat(np.arange(title_count, dtype=np.int32), neighbour_count)
     right = neighbours.ids.reshape(-1).astype(np.int32)
     pair_eps = np.maximum(np.maximum(core_eps[left], core_eps[right]), distances.reshape(-1))
     first_candidate = np.searchsorted(candidates, np.where(right >= 0, pair_eps, np.inf))
     order = np.argsort(first_candidate, kind="stable")
     ends = np.searchsorted(first_candidate[order], np.arange(len(candidates)), side="right")
-    components = np.arange(titles, dtype=np.int32)
+    components = np.arange(title_count, dtype=np.int32)
     core_counts, largest_sizes = np.zeros((2, len(candidates)), dtype=np.int64)
     for number, pairs in enumerate(np.split(order, ends)[:-1]):
         components = merge_components(components, components[left[pairs]], components[right[pairs]])

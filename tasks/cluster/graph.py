@@ -66,13 +66,13 @@ def neighbour_graph(
     return symmetric_graph(len(ids), sources, ids[mask], weights[mask])
 
 
-def symmetric_graph(titles: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Graph:
+def symmetric_graph(title_count: int, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Graph:
     """Builds a symmetric graph from weighted pairs of titles.
 
     If a pair occurs in one direction only, both directions get its weight.
 
     Args:
-        titles: Number of titles.
+        title_count: Number of titles.
         sources: First title of each pair, (pairs,).
         targets: Second title of each pair, (pairs,), different from the first.
         weights: Weight of each pair, (pairs,).
@@ -86,17 +86,17 @@ def symmetric_graph(titles: int, sources: np.ndarray, targets: np.ndarray, weigh
             "neighbours per title, or a higher minimum similarity"
         )
     ends = (ids.astype(np.int32, copy=False) for ids in (sources, targets))
-    return Graph(*compiled(_symmetric)(titles, *ends, weights.astype(np.float32, copy=False)))
+    return Graph(*compiled(_symmetric)(title_count, *ends, weights.astype(np.float32, copy=False)))
 
 
 @no_type_check
-def _symmetric(titles, sources, targets, weights):
+def _symmetric(title_count, sources, targets, weights):
     """Sorts the pairs, in both directions, by source and target, and returns the fields of Graph.
 
     For a million titles with 25 neighbours, the counting sort needs 1 GB of memory; an argsort needed 2.5 GB.
     """
     pairs = len(sources)
-    begins = np.zeros(titles + 1, dtype=np.int64)
+    begins = np.zeros(title_count + 1, dtype=np.int64)
     for pair in range(pairs):
         begins[sources[pair] + 1] += 1
         begins[targets[pair] + 1] += 1
@@ -111,9 +111,9 @@ def _symmetric(titles, sources, targets, weights):
         source = sources[entry] if entry < pairs else targets[entry - pairs]
         entries[next_slot[source]] = entry
         next_slot[source] += 1
-    offsets = np.zeros(titles + 1, dtype=np.int64)
+    offsets = np.zeros(title_count + 1, dtype=np.int64)
     edges = 0
-    for title in range(titles):
+    for title in range(title_count):
         position, end = begins[title], begins[title + 1]
         while position < end:
             entry = entries[position]  # for equal targets, the original direction is first
@@ -154,14 +154,16 @@ def neighbour_jaccard(neighbours: Neighbours) -> np.ndarray:
 
 @no_type_check
 def _neighbour_jaccard(ids):
-    titles, neighbour_count = ids.shape
-    shares = np.zeros((titles, neighbour_count), dtype=np.float32)
-    last_set = np.full(titles, -1, dtype=np.int32)  # for each title, the last title whose set contained it
-    sizes = np.ones(titles, dtype=np.int64)
-    for title in range(titles):
+    title_count, neighbour_count = ids.shape
+    shares = np.zeros((title_count, neighbour_count), dtype=np.float32)
+    last_set = np.full(
+        title_count, -1, dtype=np.int32
+    )  # for each title, the last title whose set contained it
+    sizes = np.ones(title_count, dtype=np.int64)
+    for title in range(title_count):
         for column in range(neighbour_count):
             sizes[title] += ids[title, column] >= 0
-    for title in range(titles):
+    for title in range(title_count):
         last_set[title] = title
         for column in range(neighbour_count):
             if ids[title, column] >= 0:

@@ -5,8 +5,8 @@ general part is the narrowest subject that most of the titles have, such as "Tru
 "Documentary". A specific part is a narrower subject, a phrase in titles of several shows, or the channel that
 airs most of the titles (tasks/cluster/candidates.py). If no specific part covers enough titles, the name
 consists of the general part alone. Names of clusters are unique: if another cluster already has a name, a
-channel, a further specific part, or a title in quotation marks is added. A subcluster that nothing
-distinguishes from the other subclusters of its cluster has no name ("").
+channel, a further specific part, or a title in quotation marks is added. A subcluster without a name that
+differs from those of the other subclusters of its cluster is called "".
 """
 
 import itertools
@@ -103,7 +103,7 @@ class _NameOptions:
     def __init__(self, finder: CandidateFinder, members: Int[np.ndarray, " members"]) -> None:
         subjects, self.channels = finder.find_subjects(members), finder.find_channels(members)
         general = _general_part(finder, members, subjects)
-        # phrases in titles of films say nothing about the subject of the films
+        # phrases in titles of films do not describe the subject of the films
         is_films = general is not None and general.key == FILMS
         phrases = [] if is_films else finder.find_phrases(members)
         if general:  # a single word after a general part is too vague, as in "Cookery: Jamie"

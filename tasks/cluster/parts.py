@@ -57,10 +57,11 @@ def split_clusters(
             points = unit_rows(np.hstack([points, meanings]))
         points = unit_rows(np.hstack([points, points.any(axis=1, keepdims=True).astype(np.float32)]))
         neighbours = Neighbours(*SearchSettings().open(points).nearest_to_each(strategy.neighbours))
-        labels = number_by_size(strategy.cluster(points, neighbours, seed=seed).labels, MIN_SUBCLUSTER_SIZE)
-        if labels.max() > 0:
-            subclusters[members] = np.where(labels >= 0, labels + count, -1)
-            count += int(labels.max()) + 1
+        partition = strategy.cluster(points, neighbours, seed=seed)
+        numbers = number_by_size(partition.clusters, MIN_SUBCLUSTER_SIZE)
+        if numbers.max() > 0:
+            subclusters[members] = np.where(numbers >= 0, numbers + count, -1)
+            count += int(numbers.max()) + 1
     subclusters = number_by_size(subclusters, MIN_SUBCLUSTER_SIZE)
     return subclusters, [int(clusters[members[0]]) for members in titles_by_cluster(subclusters)]
 

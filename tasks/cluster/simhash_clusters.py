@@ -42,7 +42,7 @@ class SimHashClusters:
 
     def cluster(self, vectors: np.ndarray, neighbours: Neighbours, *, seed: int) -> Partition:
         """Clusters the titles. ``neighbours`` are ignored."""
-        has_vector, labels, iterations = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
+        has_vector, clusters, iterations = nonzero_rows(vectors), np.full(len(vectors), -1, dtype=np.int64), 0
         points = vectors[has_vector]
         if len(points):
             generator = np.random.default_rng(seed)
@@ -54,9 +54,14 @@ class SimHashClusters:
                 old_ids, ids = ids, nearest_centres(title_signatures, signatures(centres, planes))
                 centres = unit_means(points, ids, centres)
                 has_changed, iterations = bool((old_ids != ids).any()), iterations + 1
-            labels[has_vector] = ids
-        size, remedy = self.minimum_size, "raise clusters or bits."
-        return build_partition(labels, has_vector, minimum_size=size, iterations=iterations, remedy=remedy)
+            clusters[has_vector] = ids
+        return build_partition(
+            clusters,
+            has_vector,
+            minimum_size=self.minimum_size,
+            iterations=iterations,
+            remedy="raise clusters or bits.",
+        )
 
 
 def draw_centres(
@@ -88,15 +93,15 @@ def nearest_centres(title_signatures: np.ndarray, centres: np.ndarray) -> Int[np
 
 
 def unit_means(
-    points: Float[np.ndarray, "titles dim"], labels: Int[np.ndarray, " titles"], centres: np.ndarray
+    points: Float[np.ndarray, "titles dim"], clusters: Int[np.ndarray, " titles"], centres: np.ndarray
 ) -> Float[np.ndarray, "centres dim"]:
     """Returns the mean vector of each cluster, normalized to unit norm, float32.
 
     A cluster without titles, or with a zero mean, keeps its previous centre (``centres``).
     """
     sums = np.zeros(centres.shape, dtype=np.float64)
-    order = np.argsort(labels, kind="stable")
-    run_starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
-    sums[labels[order[run_starts]]] = np.add.reduceat(points[order], run_starts, axis=0, dtype=np.float64)
+    order = np.argsort(clusters, kind="stable")
+    run_starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+    sums[clusters[order[run_starts]]] = np.add.reduceat(points[order], run_starts, axis=0, dtype=np.float64)
     norms = np.linalg.norm(sums, axis=1, keepdims=True)
     return np.where(norms > 1e-9, sums / np.maximum(norms, 1e-9), centres).astype(np.float32)

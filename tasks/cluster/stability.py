@@ -48,7 +48,7 @@ def compare(partitions: Sequence[Partition]) -> Stability:
     agreement = np.eye(len(partitions))
     for row, left in enumerate(partitions):
         for column, right in enumerate(partitions[:row]):
-            agreement[row, column] = agreement[column, row] = adjusted_rand(left.labels, right.labels)
+            agreement[row, column] = agreement[column, row] = adjusted_rand(left.clusters, right.clusters)
     return Stability(partitions=tuple(partitions), agreement=agreement)
 
 
@@ -72,7 +72,7 @@ def adjusted_rand(left: Int[np.ndarray, " titles"], right: Int[np.ndarray, " tit
     return float((joint_pairs - expected_pairs) / ((left_pairs + right_pairs) / 2 - expected_pairs))
 
 
-def _count_pairs(labels: Int[np.ndarray, " titles"]) -> float:
-    """Returns the number of pairs of titles with equal labels."""
-    sizes = np.unique(labels, return_counts=True)[1]
+def _count_pairs(clusters: Int[np.ndarray, " titles"]) -> float:
+    """Returns the number of pairs of titles in the same cluster."""
+    sizes = np.unique(clusters, return_counts=True)[1]
     return float((sizes * (sizes - 1.0) / 2).sum())

@@ -1,4 +1,4 @@
-"""The Prefect task of the stage cluster, which groups similar titles and names the groups."""
+"""Defines the Prefect task of the stage cluster, which groups similar titles and names the groups."""
 
 import dataclasses
 import logging
@@ -54,39 +54,40 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     is_placeholder = np.array(table["split"].to_pylist()) == "placeholder"  # "To be announced"
     points = read_points(workspace.folder(vectors), "full", is_placeholder)
     seeds = range(settings.seed, settings.seed + settings.seeds)
-    nearest_folder = workspace.folder(nearest)
-    graph = Neighbours(*(np.asarray(open_array(nearest_folder, name)) for name in ("graph", "graph_cosines")))
-    stability = cluster_with_seeds(settings.strategy, points, graph, seeds)
+    ids, cosines = (open_array(workspace.folder(nearest), name) for name in ("graph", "graph_cosines"))
+    neighbours = Neighbours(np.asarray(ids), np.asarray(cosines))
+    stability = cluster_with_seeds(settings.strategy, points, neighbours, seeds)
     partition = stability.typical
     if partition.note:
         get_run_logger().log(logging.WARNING if partition.collapsed else logging.INFO, partition.note)
     naming, table = _naming_inputs(workspace, corpus, table), table.select(["title", "show_key"])
-    sentence_vectors, seed = naming.sentence_vectors, settings.seed
     subclusters, parents = split_clusters(
-        settings.strategy, points, partition.labels, sentence_vectors, seed=seed
+        settings.strategy, points, partition.clusters, naming.sentence_vectors, seed=settings.seed
     )
     finder = CandidateFinder(naming)
-    names = name_clusters(finder, points, partition.labels)
+    names = name_clusters(finder, points, partition.clusters)
     subcluster_names = name_clusters(finder, points, subclusters, [names[parent].name for parent in parents])
-    previous_clusters = _read_previous(workspace, previous)
+    previous_clusters, previous_identities, next_identity = _read_previous(workspace, previous)
     shows = table["show_key"].to_pylist()
-    identities, next_identity, stayed_share = keep_identities(shows, partition.labels, *previous_clusters)
+    identities, next_identity, stayed_share = keep_identities(
+        shows, partition.clusters, previous_clusters, previous_identities, next_identity
+    )
 
     with STAGE.publish(home, inputs) as draft:
         clusters = [vars(name) | vars(identity) for name, identity in zip(names, identities, strict=True)]
         subcluster_entries = [
             vars(name) | {"parent": parent} for name, parent in zip(subcluster_names, parents, strict=True)
         ]
-        write_clustering(draft.folder, table, partition.labels, clusters, subclusters, subcluster_entries)
+        write_clustering(draft.folder, table, partition.clusters, clusters, subclusters, subcluster_entries)
         with_vector = int(points.any(axis=1).sum())
-        noise = int((partition.labels < 0).sum()) - (len(points) - with_vector)
+        noise = int((partition.clusters < 0).sum()) - (len(points) - with_vector)
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
             "seeds": settings.seeds,
             "run_to_run_ari": stability.run_to_run_ari if settings.seeds > 1 else None,
             "noise_share": noise / with_vector if with_vector else 0.0,
-            "largest_share": int((partition.labels == 0).sum()) / with_vector if with_vector else 0.0,
+            "largest_share": int((partition.clusters == 0).sum()) / with_vector if with_vector else 0.0,
             "iterations": partition.iterations,
             "collapsed": partition.collapsed,
             "stayed_share": stayed_share,

@@ -22,7 +22,7 @@ class EmbeddedTitles(NamedTuple):
     contexts: list[list[str]]  # context tokens of each title: channel, hour …
     splits: list[str]  # split of each title: train, unseen_title, …
     oov: Bool[np.ndarray, " titles"]  # whether the title contains a word that no training title contains
-    dense: Float32[np.ndarray, "titles features"]  # sentence features, from Bag.dense
+    features: Float32[np.ndarray, "titles features"]  # sentence features x (tasks/encoder/bag.py)
     vectors: Float32[np.ndarray, "titles dim"]  # vectors without airing context
     full: Float32[np.ndarray, "titles dim"]  # vectors with airing context
 
@@ -33,7 +33,17 @@ def embed_corpus(folder: Path, encoder: TitleEncoder) -> Iterator[EmbeddedTitles
     for block in row_blocks(len(corpus)):  # the arrays of a million titles would need 6 GB
         rows = np.arange(block.start, block.stop)
         raw_titles, contexts, splits, oov = titles[block].select(TITLE_COLUMNS).columns
-        sentence_features = encoder.bag.dense(corpus.sentences[block], corpus.descriptions[block])
-        texts = raw_titles.to_pylist(), contexts.to_pylist()
-        vectors = encoder.embed_with_context(*texts, sentence_features, corpus.complete_tokens(rows))
-        yield EmbeddedTitles(*texts, splits.to_pylist(), oov.to_numpy(), sentence_features, *vectors)
+        features = encoder.bag.sentence_features(corpus.sentences[block], corpus.descriptions[block])
+        texts, token_lists = raw_titles.to_pylist(), contexts.to_pylist()
+        without_context, with_context = encoder.embed_with_context(
+            texts, token_lists, features, corpus.complete_tokens(rows)
+        )
+        yield EmbeddedTitles(
+            raw_titles=texts,
+            contexts=token_lists,
+            splits=splits.to_pylist(),
+            oov=oov.to_numpy(),
+            features=features,
+            vectors=without_context,
+            full=with_context,
+        )

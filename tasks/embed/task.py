@@ -1,4 +1,4 @@
-"""Prefect task of the stage embed, which computes the vectors of all titles of a Corpus."""
+"""Defines the Prefect task of the stage embed, which computes the vectors of all titles of a Corpus."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -40,14 +40,14 @@ def embed(home: str, corpus: Corpus, encoder: TitleEncoderFiles) -> Vectors:
                 zero_vectors += int((~block.vectors.any(axis=1)).sum())
         draft.counts |= {"titles": title_count, "dim": title_encoder.width, "unknown": zero_vectors}
         draft.details["checkpoint"] = workspace.details(encoder).get("checkpoint")
-    message = "%(titles)d vectors of %(dim)d dimensions, %(unknown)d of them zero (no known features)"
+    message = "%(titles)d vectors of %(dim)d dimensions; %(unknown)d are zero: no token, no sentence vector"
     get_run_logger().info(message, draft.counts)
     return draft.artifact
 
 
 def _arrays(encoder: TitleEncoder, block: EmbeddedTitles) -> dict[str, np.ndarray]:
     """Returns the arrays to publish for a block of titles, by the names of their files."""
-    raw_titles, sentence_features = block.raw_titles, block.dense
+    raw_titles, sentence_features = block.raw_titles, block.features
     word_counts, unseen_counts = np.zeros((2, len(raw_titles)), dtype=np.int32)
     held_out_rows = np.flatnonzero([split not in ("train", "placeholder") for split in block.splits])
     held_out_titles = [raw_titles[row] for row in held_out_rows]

@@ -1,13 +1,13 @@
-"""Bag encoder: the vector of a title is the normalised weighted sum of the rows of its tokens.
+"""Bag encoder: the vector of a title is the normalized weighted sum of the rows of its tokens.
 
-    v = normalise( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
+    v = normalize( Σ_kind  α_kind / n_kind^p · Σ_{token of that kind} row[token] )
 
 α_kind is the weight of a kind of token. n_kind is the number of tokens of this kind in the title that have a
 row. The sum is divided by n_kind^p (p is ``length_power``), so that sixty n-grams do not outweigh three
 words. If the corpus has sentence vectors (tasks/sentences), each title has sentence features
 x: its sentence vector plus the vector of its descriptions. A trained layer W maps x to the space of the rows:
 
-    v = normalise( bag + β · |x| · normalise(W x) )
+    v = normalize( bag + β · |x| · normalize(W x) )
 
 The weight β is smaller for a title with context tokens, such as channel and hour. |x| is larger if the
 descriptions match the title. The vector of a title without tokens and without x is zero. In the code, an
@@ -78,23 +78,25 @@ class Bag:
         ge=0,
     )
 
-    def weights(self) -> Float32[np.ndarray, " kinds"]:
+    def kind_weights(self) -> Float32[np.ndarray, " kinds"]:
         """Returns the weight α of each kind of token, in the order of tasks.text.words.KINDS."""
         return np.array([getattr(self, kind) for kind in KINDS], dtype=np.float32)
 
-    def parameters(self, features: int, dim: int) -> dict[str, tuple[int, int]]:
+    def parameters(self, feature_count: int, dim: int) -> dict[str, tuple[int, int]]:
         """Returns the name and shape of the trained layer W. Without sentence vectors, W has no columns."""
-        return {LAYER: (dim, features)}
+        return {LAYER: (dim, feature_count)}
 
-    def dense(
+    def sentence_features(
         self, sentences: np.ndarray, descriptions: np.ndarray
     ) -> Float32[np.ndarray, "titles features"]:
         """Returns the sentence features x of titles: sentence vectors plus weighted description vectors."""
         return widen(sentences) + np.float32(self.description) * widen(descriptions)
 
-    def values(self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]) -> np.ndarray:
-        """Returns the weight of each entry (token of a title), α_kind / n_kind^length_power, float32."""
-        alpha = self.weights()
+    def entry_weights(
+        self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]
+    ) -> Float32[np.ndarray, " entries"]:
+        """Returns the weight of each entry (token of a title): α_kind / n_kind^length_power."""
+        alpha = self.kind_weights()
         cells = tokens.row_ids * len(alpha) + kinds
         counts = np.bincount(cells, minlength=len(tokens) * len(alpha)).astype(np.float32)
         return counts[cells] ** np.float32(-self.length_power) * alpha[kinds]
@@ -104,7 +106,7 @@ class Bag:
         rows: Float32[np.ndarray, "unique dim"],
         tokens: Ragged,
         kinds: Int8[np.ndarray, " entries"],
-        dense: Float32[np.ndarray, "titles features"],
+        features: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"] | None = None,
     ) -> Float32[np.ndarray, "titles dim"]:
         """Computes the unit-norm vectors of titles. The vector of a title without tokens and x is zero.
@@ -113,25 +115,25 @@ class Bag:
             rows: Embedding rows of the distinct tokens of all titles.
             tokens: For each title, the position in ``rows`` of each of its tokens.
             kinds: Kind of each token of each title.
-            dense: Sentence features x of each title; zero if it has none.
+            features: Sentence features x of each title; zero if it has none.
             layer: Trained layer W; None: the sentence features are ignored.
         """
-        bag = _unit(sum_rows(rows, tokens.values, tokens.offsets, self.values(tokens, kinds)))
-        if layer is None or not dense.shape[1]:
+        bag = _unit(sum_rows(rows, tokens.values, tokens.offsets, self.entry_weights(tokens, kinds)))
+        if layer is None or not features.shape[1]:
             return bag
-        return _unit(bag + self.sentence_part(tokens, kinds, dense, layer))
+        return _unit(bag + self.sentence_part(tokens, kinds, features, layer))
 
     def sentence_part(
         self,
         tokens: Ragged,
         kinds: Int8[np.ndarray, " entries"],
-        dense: Float32[np.ndarray, "titles features"],
+        features: Float32[np.ndarray, "titles features"],
         layer: Float32[np.ndarray, "dim features"],
     ) -> Float32[np.ndarray, "titles dim"]:
-        """Returns the sentence part of the vector of each title: β · |x| · normalise(W x)."""
+        """Returns the sentence part of the vector of each title: β · |x| · normalize(W x)."""
         has_context = np.bincount(tokens.row_ids, weights=kinds >= CONTEXT, minlength=len(tokens)) > 0
         beta = np.where(has_context, self.sentence_context, self.sentence).astype(np.float32)[:, None]
-        return beta * np.linalg.norm(dense, axis=1, keepdims=True) * _unit(dense @ layer.T)
+        return beta * np.linalg.norm(features, axis=1, keepdims=True) * _unit(features @ layer.T)
 
 
 def widen(rows: np.ndarray) -> np.ndarray:

@@ -29,9 +29,9 @@ class Bags(NamedTuple):
     ids: Int64[Tensor, " unique"]  # sorted table ids of the rows of the step
     tokens: Int64[Tensor, " entries"]  # position in ids of each entry; entries are ordered by title
     kinds: Int64[Tensor, " entries"]  # kind of each entry (tasks.text.words.KINDS)
-    titles: Int64[Tensor, " entries"]  # title (row of the batch) of each entry
+    entry_titles: Int64[Tensor, " entries"]  # title of each entry, as its position in the batch
     offsets: Int64[Tensor, " titles+1"]  # offsets of the entries of each title
-    dense: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
+    features: Float32[Tensor, "titles features"]  # sentence features x of each title; zero if it has none
 
     def to(self, device: torch.device) -> "Bags":
         """Returns a copy of the bags on a device."""
@@ -49,13 +49,15 @@ class Bagger:
         self._is_present = np.zeros(len(kinds), dtype=bool)
         self._position = np.zeros(len(kinds), dtype=np.int64)  # position of a token among the distinct tokens
 
-    def bags(self, tokens: Ragged, keep: np.ndarray | None = None, dense: np.ndarray | None = None) -> Bags:
+    def bags(
+        self, tokens: Ragged, keep: np.ndarray | None = None, features: np.ndarray | None = None
+    ) -> Bags:
         """Builds the bags of a batch.
 
         Args:
             tokens: Token ids of each title.
             keep: Whether to keep each token of each title, bool (entries,); None: all tokens are kept.
-            dense: Sentence features x, float32 (titles, features); None: no features.
+            features: Sentence features x, float32 (titles, features); None: no features.
         """
         tokens = tokens if keep is None else tokens.where(keep)
         offsets, ids = np.array(tokens.offsets), tokens.values
@@ -66,9 +68,9 @@ class Bagger:
         self._is_present[distinct_ids] = False
         self._position[distinct_ids] = np.arange(len(distinct_ids))
         arrays = (distinct_ids, self._position.take(ids), self.kinds.take(ids), titles, offsets)
-        dense = np.zeros((len(tokens), 0), dtype=np.float32) if dense is None else dense
+        features = np.zeros((len(tokens), 0), dtype=np.float32) if features is None else features
         tensors = [torch.from_numpy(array.astype(np.int64, copy=False)) for array in arrays]
-        return Bags(*tensors, dense=torch.from_numpy(dense))
+        return Bags(*tensors, features=torch.from_numpy(features))
 
 
 def encode_bags(
@@ -85,26 +87,28 @@ def encode_bags(
         bags: Tokens and sentence features x of each title.
         layer: Trained layer W; None: the sentence features are ignored.
     """
-    values = entry_values(encoder, bags)
-    bag = _unit(_SumRows.apply(rows, bags.tokens, bags.titles, bags.offsets, values))
-    if layer is None or not bags.dense.shape[1]:
+    weights = entry_weights(encoder, bags)
+    bag = _unit(_SumRows.apply(rows, bags.tokens, bags.entry_titles, bags.offsets, weights))
+    if layer is None or not bags.features.shape[1]:
         return bag
-    projected_features = (bags.dense @ layer.T).to(bag.dtype)
+    projected_features = (bags.features @ layer.T).to(bag.dtype)
     return _unit(bag + sentence_scales(encoder, bags).to(bag.dtype) * _unit(projected_features))
 
 
-def entry_values(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
+def entry_weights(encoder: Bag, bags: Bags) -> Float[Tensor, " entries"]:
     """Returns the weight of each entry (token of a title), α_kind / n_kind^length_power."""
-    alpha = _weights(encoder, bags.kinds.device)
-    cell = bags.titles * len(alpha) + bags.kinds
+    alpha = _kind_weights(encoder, bags.kinds.device)
+    cell = bags.entry_titles * len(alpha) + bags.kinds
     counts = count_entries(cell, (len(bags.offsets) - 1) * len(alpha)).view(-1, len(alpha))
     return (counts.clamp(min=1).float().pow(-encoder.length_power) * alpha).view(-1).index_select(0, cell)
 
 
 def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
     """Returns the factor β · |x| of the sentence part of each title."""
-    x = bags.dense
-    has_context = x.new_zeros(len(x)).index_add_(0, bags.titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
+    x = bags.features
+    has_context = (
+        x.new_zeros(len(x)).index_add_(0, bags.entry_titles, (bags.kinds >= CONTEXT).to(x.dtype)) > 0
+    )
     beta = x.new_full((len(x), 1), encoder.sentence).masked_fill_(
         has_context.unsqueeze(1), encoder.sentence_context
     )
@@ -112,9 +116,9 @@ def sentence_scales(encoder: Bag, bags: Bags) -> Float[Tensor, "titles 1"]:
 
 
 @lru_cache(maxsize=8)
-def _weights(encoder: Bag, device: torch.device) -> Tensor:
+def _kind_weights(encoder: Bag, device: torch.device) -> Tensor:
     """Returns the weights of all kinds on a device. Cached, because a copy to a GPU synchronizes."""
-    return torch.from_numpy(encoder.weights()).to(device)
+    return torch.from_numpy(encoder.kind_weights()).to(device)
 
 
 def _unit(vectors: Tensor) -> Tensor:
@@ -127,14 +131,16 @@ class _SumRows(torch.autograd.Function):
     """Sums weighted rows per title. The backward pass sums the gradients of titles per row."""
 
     @staticmethod
-    def forward(ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
-        values = values.to(rows.dtype)
-        ctx.save_for_backward(tokens, titles, values)
+    def forward(
+        ctx, rows: Tensor, tokens: Tensor, titles: Tensor, offsets: Tensor, weights: Tensor
+    ) -> Tensor:
+        weights = weights.to(rows.dtype)
+        ctx.save_for_backward(tokens, titles, weights)
         ctx.unique = len(rows)
-        return sum_bags(rows, tokens, offsets, values)
+        return sum_bags(rows, tokens, offsets, weights)
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
-        tokens, titles, values = ctx.saved_tensors
-        sums = segment_sum(grads[0].contiguous(), tokens, ctx.unique, rows=titles, weights=values)
+        tokens, titles, weights = ctx.saved_tensors
+        sums = segment_sum(grads[0].contiguous(), tokens, ctx.unique, rows=titles, weights=weights)
         return sums, None, None, None, None

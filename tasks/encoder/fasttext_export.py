@@ -7,7 +7,7 @@ n + 1. The row of a word that should have the vector v is therefore
 
 After a correction of float32 rounding, the exported vector differs from v by about 1e-7. To get the row of an
 n-gram bucket, the mean that was subtracted in the fit is added to its fitted row (or to zero), and the sum is
-multiplied by a scale that all buckets have in common. fastText does not normalise the vectors of unseen
+multiplied by a scale that all buckets have in common. fastText does not normalize the vectors of unseen
 words. The scale is chosen so that the median norm of the mean n-gram rows of words is the norm of unseen
 words in the title encoder.
 """
@@ -21,6 +21,7 @@ from storage.arrays import Ragged, row_blocks
 from tasks.encoder.title_encoder import TitleEncoder
 from tasks.encoder.unseen_words import NgramRows
 from tasks.fasttext.layout import Header
+from tasks.fasttext.matrices import add_rows
 from tasks.fasttext.ngrams import bucket_ids, encode
 from tasks.fasttext.writer import write_bin
 from tasks.text.words import WORD
@@ -59,23 +60,24 @@ def export_bin(encoder: TitleEncoder, document_frequency: np.ndarray, path: Path
     """
     words, vectors = word_vectors(encoder)
     if not words:
-        raise ValueError("the model has no trained word, so there is nothing to write")
+        raise ValueError("the model has no trained words; train it on a guide whose titles contain words")
     counts = document_frequency[[encoder.ids[WORD, word] for word in words]]
     ngrams = require_ngrams(encoder)
     ids = bucket_ids(words, ngrams.shortest, ngrams.longest, ngrams.buckets)
     distinct_ids, inverse = np.unique(ids.values, return_inverse=True)
     word_buckets, bucket_rows = Ragged(ids.offsets, inverse), _bucket_rows(ngrams, distinct_ids)
-    means = _add_rows(bucket_rows, word_buckets, np.zeros_like(vectors)) / np.maximum(ids.lengths, 1)[:, None]
+    zeros = np.zeros_like(vectors)
+    means = add_rows(bucket_rows.__getitem__, word_buckets, zeros) / np.maximum(ids.lengths, 1)[:, None]
     scale = np.float32(ngrams.norm / max(float(np.median(np.linalg.norm(means, axis=1))), 1e-12))
     bucket_rows *= scale
     row_counts = (word_buckets.lengths + 1).astype(np.float32)[:, None]
-    rows = row_counts * vectors - _add_rows(bucket_rows, word_buckets, np.zeros_like(vectors))
-    exported_vectors = _add_rows(bucket_rows, word_buckets, rows.copy()) * (1 / row_counts)
+    rows = row_counts * vectors - add_rows(bucket_rows.__getitem__, word_buckets, zeros)
+    exported_vectors = add_rows(bucket_rows.__getitem__, word_buckets, rows) * (1 / row_counts)
     rows += row_counts * (vectors - exported_vectors)
     header = Header(dim=encoder.dim, bucket=ngrams.buckets, minn=ngrams.shortest, maxn=ngrams.longest)
     order = np.argsort(-counts, kind="stable")
     entries = [(encode(words[position]), int(counts[position])) for position in order]
-    write_bin(path, header, entries, _all_rows(rows[order], ngrams, scale), [np.zeros_like(vectors)])
+    write_bin(path, header, entries, _all_rows(rows[order], ngrams, scale), [zeros])
     return len(words)
 
 
@@ -85,14 +87,6 @@ def _bucket_rows(ngrams: NgramRows, buckets: np.ndarray) -> np.ndarray:
     positions, has_row = ngrams.find(buckets)
     rows[has_row] += ngrams.rows[positions[has_row]]
     return rows
-
-
-def _add_rows(rows: np.ndarray, ids: Ragged, sums: np.ndarray) -> np.ndarray:
-    """Adds the bucket rows with the ids of each word to the sum of the word, in the order of fastText."""
-    for position in range(int(ids.lengths.max(initial=0))):
-        words = np.flatnonzero(ids.lengths > position)
-        sums[words] += rows[ids.values[ids.offsets[words] + position]]
-    return sums
 
 
 def _all_rows(word_rows: np.ndarray, ngrams: NgramRows, scale: np.float32) -> Iterator[np.ndarray]:

@@ -28,15 +28,15 @@ class Meaning:
     projection: Float32[np.ndarray, "features meaning"]  # orthonormal columns
 
     @staticmethod
-    def fit(encoder_info: Mapping[str, Any], layer: np.ndarray, dense: Iterable[np.ndarray]) -> "Meaning":
+    def fit(encoder_info: Mapping[str, Any], layer: np.ndarray, features: Iterable[np.ndarray]) -> "Meaning":
         """Fits the projection to the principal directions of x.
 
         Args:
             encoder_info: Settings and identity of the sentence encoder.
             layer: Trained layer W, float32 (dim, features).
-            dense: Blocks of the sentence features x, float32 (titles, features); zero rows are ignored.
+            features: Blocks of the sentence features x, float32 (titles, features); zero rows are ignored.
         """
-        gram = sum(units.T @ units for units in map(unit_rows, dense))
+        gram = sum(units.T @ units for units in map(unit_rows, features))
         directions = np.linalg.eigh(gram)[1][:, ::-1][:, :MEANING_DIM]
         sign_rows = np.abs(directions).argmax(axis=0)  # fixes the sign, which is arbitrary
         directions = directions * np.sign(directions[sign_rows, np.arange(directions.shape[1])])
@@ -47,7 +47,7 @@ class Meaning:
         """Sentence encoder of training; None, after a warning, if it is missing or has another version."""
         return reopen(self.encoder_info)
 
-    def dense(
+    def sentence_features(
         self, bag: Encoder, raw_titles: Sequence[str], descriptions: Sequence[str] = ()
     ) -> Float32[np.ndarray, "titles features"]:
         """Computes the sentence features x of titles, which are zero if the sentence encoder is missing.
@@ -62,8 +62,8 @@ class Meaning:
         titles = [text if any(map(str.isalnum, text)) else "" for text in titles]
         texts = [text[:DESCRIPTION_CHARACTERS] for text in descriptions if any(descriptions)]
         vectors = self.encoder.encode([*titles, *texts])  # in one call, because each call reads all weights
-        return bag.dense(vectors[: len(titles)], vectors[len(titles) :] if texts else zeros)
+        return bag.sentence_features(vectors[: len(titles)], vectors[len(titles) :] if texts else zeros)
 
-    def project(self, dense: np.ndarray) -> Float32[np.ndarray, "titles meaning"]:
+    def project(self, features: np.ndarray) -> Float32[np.ndarray, "titles meaning"]:
         """Projects sentence features x to meaning vectors, which have the norm of x."""
-        return unit_rows(dense @ self.projection) * np.linalg.norm(dense, axis=1, keepdims=True)
+        return unit_rows(features @ self.projection) * np.linalg.norm(features, axis=1, keepdims=True)

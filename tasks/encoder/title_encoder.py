@@ -65,25 +65,25 @@ class TitleEncoder:
         """Number of dimensions of a title vector: ``dim``, or 2 · dim if a memory slot is appended."""
         return self.dim if self.slots is None else 2 * self.dim
 
-    def dense(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
+    def sentence_features(self, raw_titles: Sequence[str], descriptions: Sequence[str] = ()) -> np.ndarray:
         """Computes the sentence features x of titles and their descriptions, float32 (titles, features)."""
         if self.meaning is None:
             return np.zeros((len(raw_titles), 0), dtype=np.float32)
-        return self.meaning.dense(self.bag, raw_titles, descriptions)
+        return self.meaning.sentence_features(self.bag, raw_titles, descriptions)
 
-    def embed(self, raw_titles: Sequence[str], dense: np.ndarray | None = None) -> np.ndarray:
+    def embed(self, raw_titles: Sequence[str], features: np.ndarray | None = None) -> np.ndarray:
         """Computes the unit-norm vectors of titles, float32 (titles, width).
 
         The vector is zero if no word or n-gram of the title has a vector, and the sentence features are zero.
-        ``dense`` contains the sentence features x of the titles; None: they are computed.
+        ``features`` contains the sentence features x of the titles; None: they are computed.
         """
-        return self.embed_with_context(raw_titles, [()] * len(raw_titles), dense)[0]
+        return self.embed_with_context(raw_titles, [()] * len(raw_titles), features)[0]
 
     def embed_with_context(
         self,
         raw_titles: Sequence[str],
         contexts: Sequence[Sequence[str]],
-        dense: np.ndarray | None = None,
+        features: np.ndarray | None = None,
         token_ids: Ragged | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Computes two unit-norm vectors of each title, without and with context: float32 (titles, width).
@@ -91,24 +91,21 @@ class TitleEncoder:
         Args:
             raw_titles: Titles as in the feed.
             contexts: Context tokens of each title (tasks/tokenize/contexts.py), such as "hour:20".
-            dense: Sentence features x of the titles; None: they are computed.
+            features: Sentence features x of the titles; None: they are computed.
             token_ids: Ids of the title and context tokens of each title, from a corpus with this vocabulary.
                 A title without ids, or with a word without a trained row, is tokenized again.
         """
-        dense = self.dense(raw_titles) if dense is None else dense
+        features = self.sentence_features(raw_titles) if features is None else features
         without_context, with_context = np.zeros((2, len(raw_titles), self.width), dtype=np.float32)
         for start in range(0, len(raw_titles), _CHUNK_TITLES):
-            chunk = slice(start, start + _CHUNK_TITLES)
-            ids = (
-                None
-                if token_ids is None
-                else token_ids.between(start, min(start + _CHUNK_TITLES, len(token_ids)))
-            )
+            end = min(start + _CHUNK_TITLES, len(raw_titles))
+            chunk = slice(start, end)
+            ids = None if token_ids is None else token_ids.between(start, end)
             lookup = self.look_up(raw_titles[chunk], contexts[chunk], ids)
             title_tokens = lookup.tokens.where(lookup.kinds[lookup.tokens.values] < CONTEXT)
-            without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, dense[chunk])
+            without_context[chunk] = with_context[chunk] = self._encode(title_tokens, lookup, features[chunk])
             if len(title_tokens.values) < len(lookup.tokens.values):
-                with_context[chunk] = self._encode(lookup.tokens, lookup, dense[chunk])
+                with_context[chunk] = self._encode(lookup.tokens, lookup, features[chunk])
         return without_context, with_context
 
     def look_up(
@@ -122,17 +119,17 @@ class TitleEncoder:
             token_ids: Token ids of each title in the corpus; None: the titles are tokenized.
         """
         if token_ids is None:
-            lookup = self._tokenise(raw_titles, contexts)
+            lookup = self._tokenize(raw_titles, contexts)
         else:
             has_row, is_word = self._is_trained[token_ids.values], self.kinds[token_ids.values] == WORD
             untrained_words = np.bincount(token_ids.row_ids[is_word & ~has_row], minlength=len(token_ids))
-            tokenised_titles = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
-            lookup = self._tokenise(
-                [raw_titles[title] for title in tokenised_titles],
-                [contexts[title] for title in tokenised_titles],
+            tokenized_titles = np.flatnonzero((token_ids.lengths == 0) | (untrained_words > 0)).tolist()
+            lookup = self._tokenize(
+                [raw_titles[title] for title in tokenized_titles],
+                [contexts[title] for title in tokenized_titles],
             )
             positions = np.arange(len(token_ids))
-            positions[tokenised_titles] = len(token_ids) + np.arange(len(tokenised_titles))
+            positions[tokenized_titles] = len(token_ids) + np.arange(len(tokenized_titles))
             tokens = Ragged.concatenate([token_ids.where(has_row), lookup.tokens]).take(positions)
             lookup = lookup._replace(tokens=tokens)
         kinds, titles = lookup.kinds[lookup.tokens.values], lookup.tokens.row_ids
@@ -140,28 +137,27 @@ class TitleEncoder:
         # Every title has tokens of kind shape. If it has no word or n-gram, only its context tokens are used.
         return lookup._replace(tokens=lookup.tokens.where(has_text[titles] | (kinds >= CONTEXT)))
 
-    def _tokenise(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
-        unseen_numbers: dict[str, int] = {}
-        rows: list[list[int]] = []
-        for tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
-            title_rows = []
-            for token in tokens:
-                row = self.ids.get(token)
-                if row is not None:
-                    title_rows.append(row)
+    def _tokenize(self, raw_titles: Sequence[str], contexts: Sequence[Sequence[str]]) -> TokenLookup:
+        unseen_numbers: dict[str, int] = {}  # number of each unseen word, in order of appearance
+        title_tokens: list[list[int]] = []
+        for text_tokens, context in zip(self.tokenizer.all_tokens(raw_titles), contexts, strict=True):
+            numbers = []
+            for token in text_tokens:
+                number = self.ids.get(token)
+                if number is not None:
+                    numbers.append(number)
                 elif token[0] == WORD:
-                    title_rows.append(
-                        len(self.rows) + unseen_numbers.setdefault(token[1], len(unseen_numbers))
-                    )
-            context_rows = map(self.ids.get, map(context_token, context))
-            rows.append(title_rows + [row for row in context_rows if row is not None])
-        row_ids = Ragged.from_rows(rows, dtype=np.int64)
+                    unseen_number = unseen_numbers.setdefault(token[1], len(unseen_numbers))
+                    numbers.append(len(self.rows) + unseen_number)
+            context_numbers = map(self.ids.get, map(context_token, context))
+            title_tokens.append(numbers + [number for number in context_numbers if number is not None])
+        tokens = Ragged.from_rows(title_tokens, dtype=np.int64)
         if not unseen_numbers:
-            return TokenLookup(row_ids, self.kinds, self.rows[:0], [])
+            return TokenLookup(tokens, self.kinds, self.rows[:0], [])
         unseen_rows, has_vector = self.unseen_words.vectors(list(unseen_numbers))
-        row_ids = row_ids.where(np.append(np.ones(len(self.rows), dtype=bool), has_vector)[row_ids.values])
+        tokens = tokens.where(np.append(np.ones(len(self.rows), dtype=bool), has_vector)[tokens.values])
         kinds = np.append(self.kinds, np.full(len(unseen_numbers), WORD, dtype=np.int8))
-        return TokenLookup(row_ids, kinds, unseen_rows, list(unseen_numbers))
+        return TokenLookup(tokens, kinds, unseen_rows, list(unseen_numbers))
 
     def rows_of(self, tokens: np.ndarray, lookup: TokenLookup) -> np.ndarray:
         """Returns the rows, float32 (tokens, dim), with the ascending row numbers ``tokens`` of a lookup."""
@@ -169,16 +165,16 @@ class TitleEncoder:
         unseen_tokens = tokens[len(trained_tokens) :] - len(self.rows)
         return np.concatenate([self.rows[trained_tokens], lookup.unseen_rows[unseen_tokens]])
 
-    def similarity(self, dense: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    def similarity(self, features: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Computes the vectors that `guidespace similar` compares: float32 (titles, meaning + width).
 
-        A similarity vector is the concatenation of the meaning vector, computed from the sentence features
-        ``dense``, and the title vector in ``vectors``.
-        If the model has no sentence vectors, returns ``vectors``.
+        A similarity vector is the concatenation of the meaning vector, which is computed from the sentence
+        features x, and the title vector in ``vectors``. If the model has no sentence vectors, returns
+        ``vectors``.
         """
         if self.meaning is None:
             return vectors
-        return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(dense), vectors]))
+        return unit_rows(np.hstack([np.float32(MEANING_WEIGHT) * self.meaning.project(features), vectors]))
 
     def without_unseen_words(self) -> "TitleEncoder":
         """Returns a copy that ignores unseen words, to measure the effect of their vectors."""
@@ -191,11 +187,11 @@ class TitleEncoder:
         unseen_counts = [sum(token not in self.ids for token in title_tokens) for title_tokens in words]
         return np.array([*map(len, words)], dtype=np.int32), np.array(unseen_counts, dtype=np.int32)
 
-    def _encode(self, tokens: Ragged, lookup: TokenLookup, dense: np.ndarray) -> np.ndarray:
+    def _encode(self, tokens: Ragged, lookup: TokenLookup, features: np.ndarray) -> np.ndarray:
         distinct_ids, positions = np.unique(tokens.values, return_inverse=True)
         kinds, rows = lookup.kinds[tokens.values], self.rows_of(distinct_ids, lookup)
         layer = self.meaning.layer if self.meaning else None
-        vectors = self.bag.encode(rows, Ragged(tokens.offsets, positions), kinds, dense, layer)
+        vectors = self.bag.encode(rows, Ragged(tokens.offsets, positions), kinds, features, layer)
         return append_slot_key(vectors, self.slots, self.bag.nearest_slot)
 
     @cached_property
@@ -269,7 +265,7 @@ def append_slot_key(
 ) -> Float32[np.ndarray, "titles width"]:
     """Appends to each unit vector q the key of its nearest memory slot (tasks/train/memory).
 
-    Returns normalise(concatenation of q and weight · K[nearest(q)]), where K contains the keys ``slots``. The
+    Returns normalize(concatenation of q and weight · K[nearest(q)]), where K contains the keys ``slots``. The
     result has twice the dimensions of q. If ``slots`` is None, returns q.
     """
     if slots is None:

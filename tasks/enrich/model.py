@@ -14,7 +14,7 @@ torch (200 MB) is imported only after the guide was read, when the memory for re
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,8 +152,8 @@ class CategoryModel:
         shows = (parse_title(title).show_key for title in titles)
         rows = np.array([self.row_of.get(show, -1) for show in shows], dtype=np.int64)
         new_titles = [title for title, row in zip(titles, rows, strict=True) if row < 0]
-        contexts = [()] * len(new_titles)
-        return rows, self._embed_rows(rows, new_titles, contexts, lambda: self.encoder.dense(new_titles))
+        compute_features = partial(self.encoder.sentence_features, new_titles)
+        return rows, self._embed_rows(rows, new_titles, [()] * len(new_titles), compute_features)
 
     def _embed_rows(
         self,

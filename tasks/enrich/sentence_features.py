@@ -36,4 +36,4 @@ def sentence_features(
         meaning.encoder.encode(title_texts[start : start + _CHUNK_TEXTS])
         for start in range(0, len(title_texts), _CHUNK_TEXTS)
     ]
-    return encoder.bag.dense(np.concatenate(title_vectors), unit_rows(description_sums))
+    return encoder.bag.sentence_features(np.concatenate(title_vectors), unit_rows(description_sums))

@@ -13,7 +13,7 @@ from storage.artifacts import Corpus, Progress
 from storage.formats.baselines import BaselineScores
 from storage.formats.corpus import open_corpus
 from storage.home.workspace import Workspace
-from tasks.baselines.inputs import TitleInputs, dense_inputs, join_contexts
+from tasks.baselines.inputs import TitleInputs, join_contexts, unit_sentence_features
 from tasks.evaluate.settings import EvaluateSettings
 from tasks.scoring.baselines import run_baselines
 from tasks.scoring.protocols import CorpusTitles, HeldOut, held_out_sets
@@ -37,7 +37,9 @@ def fit_and_score_baselines(
 
     def read(rows: np.ndarray) -> TitleInputs:
         corpus_files, selected_titles = open_corpus(workspace.folder(corpus)), table.take(rows)
-        sentence_features = dense_inputs(corpus_files.sentences, corpus_files.descriptions, scored_rows[rows])
+        sentence_features = unit_sentence_features(
+            corpus_files.sentences, corpus_files.descriptions, scored_rows[rows]
+        )
         has_context = "title_context" not in reasons
         contexts = join_contexts(selected_titles["context"].to_pylist()) if has_context else ()
         return TitleInputs(selected_titles["raw_title"].to_pylist(), sentence_features, contexts)

@@ -88,13 +88,13 @@ def evaluate(
     support = functools.partial(corpus_support, part, corpus_files)
     baseline_scores = read_baselines(workspace.folder(baselines))
     scores = score_title_vectors(titles, forms, support, baseline_scores, held_out_sets, settings.k)
-    augmented = forms["title_only"]
-    unaugmented = augmented.copy()
+    unaugmented = forms["title_only"].copy()
     unaugmented[corpus_files.oov] = open_array(folder, "unaugmented")
     word_counts, unseen_counts = (np.asarray(open_array(folder, name)) for name in ("words", "unseen"))
     languages = table["language"].to_pylist()
+    compared_vectors = {"augmented": forms["title_only"], "unaugmented": unaugmented}
     unseen_words = measure_unseen_words(
-        titles, languages, word_counts, unseen_counts, augmented, unaugmented, settings.k
+        titles, languages, word_counts, unseen_counts, compared_vectors, settings.k
     )
     agreement = pending_agreement.result()
     details = workspace.details(clustering)
@@ -147,8 +147,9 @@ def measure_votes(
         held-out title.
     """
     queries = votes.titles
-    inputs = votes.neighbours, votes.cosines, titles.labels, titles.label_count, votes.support
-    top_labels, scores = predict_top(*inputs)
+    top_labels, scores = predict_top(
+        votes.neighbours, votes.cosines, titles.labels, titles.label_count, votes.support
+    )
     correct = contains_label(titles.labels.take(queries), top_labels)
     language_column = np.array([languages[title] or "" for title in queries], dtype=str)
     held_out = HeldOutPredictions(scores, correct, titles.family[queries], language_column)

@@ -22,8 +22,7 @@ def measure_unseen_words(
     languages: Sequence[str | None],
     word_counts: np.ndarray,
     unseen_counts: np.ndarray,
-    augmented: np.ndarray,
-    unaugmented: np.ndarray,
+    vectors: Mapping[str, np.ndarray],
     k: int,
 ) -> dict[str, object]:
     """Measures the frequency of unseen words, and distances and scores of titles with unseen words.
@@ -32,7 +31,8 @@ def measure_unseen_words(
         titles: All titles of the corpus.
         languages: Language of each title; None if unknown.
         word_counts, unseen_counts: Numbers of all words and of unseen words of each title.
-        augmented, unaugmented: Vectors of the titles with and without augmentation, float32 (titles, dim).
+        vectors: Vectors of the titles with and without augmentation, float32 (titles, dim), under the keys
+            ``augmented`` and ``unaugmented``.
         k: Number of neighbours that vote.
 
     Returns:
@@ -62,12 +62,10 @@ def measure_unseen_words(
             for language in reported_languages
         },
         "distance": {
-            "augmented": _mean_distance(augmented, titles.family, has_unseen),
-            "unaugmented": _mean_distance(unaugmented, titles.family, has_unseen),
-            "known": _mean_distance(augmented, titles.family, has_no_unseen),
+            **{name: _mean_distance(array, titles.family, has_unseen) for name, array in vectors.items()},
+            "known": _mean_distance(vectors["augmented"], titles.family, has_no_unseen),
         },
     }
-    vectors = {"augmented": augmented, "unaugmented": unaugmented}
     return result | {protocol: _score_protocol(titles, protocol, vectors, k) for protocol in PROTOCOLS}
 
 
@@ -79,16 +77,16 @@ def _score_protocol(
     Returns:
         METRICS by name of the vectors, and ``n``, the number of scored titles; without titles, a ``reason``.
     """
-    training, labelled = titles.labelled("train"), titles.labelled(protocol)
+    labelled = titles.labelled(protocol)
     queries = labelled[titles.oov[labelled]]
-    if not len(labelled) or not len(training):
+    if not len(labelled) or not len(titles.training):
         missing_titles = "training title" if len(labelled) else f"title of {protocol}"
         return {"n": 0, "reason": f"no {missing_titles} has a label"}
     if not len(queries):
         return {"n": 0, "reason": NO_UNSEEN_REASON}
     scores: dict[str, object] = {"n": len(queries)}
     for name, array in vectors.items():
-        metrics = measure(judge_knn(titles, array, queries, training, k))
+        metrics = measure(judge_knn(titles, array, queries, k))
         scores[name] = {metric: metrics[metric] for metric in METRICS}
     return scores
 
@@ -108,10 +106,8 @@ def _mean_distance(vectors: np.ndarray, family: np.ndarray, is_selected: np.ndar
     """
     from storage.tables.segment_sums import segment_sum
 
-    values, family_ids = (
-        torch.from_numpy(vectors.astype(np.float64)),
-        torch.from_numpy(family.astype(np.int64)),
-    )
+    values = torch.from_numpy(vectors.astype(np.float64))
+    family_ids = torch.from_numpy(family.astype(np.int64))
     sums = segment_sum(values, family_ids, int(family.max(initial=-1)) + 1).numpy()
     selected_vectors = vectors[is_selected]
     other_sums = sums[family[is_selected]] - selected_vectors

@@ -79,16 +79,16 @@ class Dictionary:
         If the dictionary contains a word several times, the last entry is returned.
         """
         text, begins = enclose_words(words)
-        return self.find(text, begins[:-1] + 1, np.diff(begins) - 2)
+        return self.find(text, begins)
 
-    def find(self, text: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def find(self, text: bytes, begins: np.ndarray) -> np.ndarray:
         """Returns the entry number of each word of a text, int64 (words,); -1 if unknown.
 
         Args:
-            text: Bytes in UTF-8.
-            starts: First byte of each word: int64 (words,).
-            lengths: Number of bytes of each word: int64 (words,).
+            text: Words that ``enclose_words`` has concatenated.
+            begins: Offsets of the words in the text.
         """
+        starts, lengths = begins[:-1] + 1, np.diff(begins) - 2  # without < and >
         hashes, numbers = self._index
         codes = np.frombuffer(text + bytes(8), dtype=np.uint8)
         queries = hash_spans(codes, starts, lengths)

@@ -58,31 +58,40 @@ class QuantisedMatrix:
 Matrix = DenseMatrix | QuantisedMatrix
 
 
-def sum_rows(take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int) -> np.ndarray:
-    """Sums the rows of each bag, float32 (bags, dim), bitwise equal to a loop over the rows of each bag.
+def add_rows(
+    take: Callable[[np.ndarray], np.ndarray], ids: Ragged, sums: Float32[np.ndarray, "words dim"]
+) -> Float32[np.ndarray, "words dim"]:
+    """Adds the rows of each word to its sum, bitwise equal to a loop over the rows of the word.
 
-    A bag is a list of row indices. Bags are sorted by descending length. Iteration n adds the n-th row of all
-    bags with at least n rows.
+    Words are sorted by descending number of rows. Iteration n adds the n-th row of all words that have at
+    least n rows.
 
     Args:
         take: Function that returns the rows with given indices.
-        ids: Row indices of each bag.
-        dim: Number of columns.
+        ids: Row indices of each word.
+        sums: Start of the sum of each word.
     """
     order = np.argsort(-ids.lengths, kind="stable")
     starts, negative_lengths = ids.offsets[:-1][order], -ids.lengths[order]
-    sorted_sums = np.zeros((len(ids), dim), dtype=np.float32)
+    sorted_sums = sums[order]
     for position in range(int(ids.lengths.max(initial=0))):
         count = int(np.searchsorted(negative_lengths, -position, side="left"))
         sorted_sums[:count] += take(ids.values[starts[:count] + position])
-    sums_by_bag = np.empty_like(sorted_sums)
-    sums_by_bag[order] = sorted_sums
-    return sums_by_bag
+    new_sums = np.empty_like(sums)
+    new_sums[order] = sorted_sums
+    return new_sums
 
 
-def mean_rows(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Multiplies each sum by float32(1 / count), as fastText does, and returns sums of 0 rows unchanged."""
-    return sums * (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, None]
+def mean_rows(
+    take: Callable[[np.ndarray], np.ndarray], ids: Ragged, dim: int
+) -> Float32[np.ndarray, "words dim"]:
+    """Returns the mean of the rows of each word: their sum times float32(1 / count), as in fastText.
+
+    The mean is zero for a word without rows. See ``add_rows`` for ``take`` and ``ids``; ``dim`` is the number
+    of columns.
+    """
+    sums = add_rows(take, ids, np.zeros((len(ids), dim), dtype=np.float32))
+    return sums * (1.0 / np.maximum(ids.lengths, 1)).astype(np.float32)[:, None]
 
 
 def read_matrix(cursor: Cursor, matrix_name: str, *, rows: int, dim: int, quantised: bool) -> Matrix:

@@ -16,11 +16,11 @@ import numpy as np
 from storage.arrays import Ragged
 from tasks.fasttext.dictionary import EOS, Dictionary, read_dictionary
 from tasks.fasttext.layout import Cursor, Header, read_header
-from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix, sum_rows
+from tasks.fasttext.matrices import Matrix, mean_rows, read_matrix
 from tasks.fasttext.ngrams import (
-    PIECE,
     bucket_ids,
     bucket_ids_of_text,
+    enclose_pieces,
     enclose_words,
     encode,
     extract_ngrams,
@@ -81,8 +81,13 @@ class FastText(NamedTuple):
 
     @property
     def dim(self) -> int:
-        """Returns the number of dimensions of a vector."""
+        """Number of dimensions of a vector."""
         return self.header.dim
+
+    @property
+    def words(self) -> list[bytes]:
+        """All words of the dictionary, without labels."""
+        return self.dictionary.words()
 
     def vectors(self, words: Sequence[str | bytes]) -> np.ndarray:
         """Computes the vectors of words, float32 (words, dim).
@@ -92,23 +97,15 @@ class FastText(NamedTuple):
         vectors = np.empty((len(words), self.dim), dtype=np.float32)
         for start in range(0, len(words), _CHUNK_WORDS):
             ids = self.rows(words[start : start + _CHUNK_WORDS])
-            sums = sum_rows(self.matrix.take, ids, self.dim)
-            vectors[start : start + _CHUNK_WORDS] = mean_rows(sums, ids.lengths)
+            vectors[start : start + _CHUNK_WORDS] = mean_rows(self.matrix.take, ids, self.dim)
         return vectors
-
-    def has_vector(self, words: Sequence[str | bytes]) -> np.ndarray:
-        """Returns whether each word, or any of its n-grams, has a row in the input matrix: bool (words,)."""
-        return self.rows(words).lengths > 0
 
     def rows(self, words: Sequence[str | bytes]) -> Ragged:
         """Returns, for each word, the indices of the rows of the input matrix whose mean is the vector.
 
         If the word is in the dictionary, its row comes first. The rows of its n-grams follow.
         """
-        pieces = [
-            enclose_words(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)
-        ]
-        return Ragged.concatenate([self._rows(*piece) for piece in pieces])
+        return Ragged.concatenate([self._rows(text, begins) for text, begins in enclose_pieces(words)])
 
     def _rows(self, text: bytes, begins: np.ndarray) -> Ragged:
         word_rows = self._word_rows(text, begins)
@@ -136,7 +133,7 @@ class FastText(NamedTuple):
 
         The fasttext package differs: for a label, it returns the row of another token.
         """
-        numbers = self.dictionary.find(text, begins[:-1] + 1, np.diff(begins) - 2)
+        numbers = self.dictionary.find(text, begins)
         return np.where(numbers < self.dictionary.word_count, numbers, -1)
 
     def ngrams(self, words: Sequence[str | bytes]) -> list[list[Ngram]]:
@@ -152,7 +149,9 @@ class FastText(NamedTuple):
             pairs = list(zip(texts, rows, strict=True))[: 1 if number in without_ngrams else None]
             pairs = [(text.decode("utf-8", "backslashreplace"), int(row)) for text, row in pairs if row >= 0]
             vectors = self.matrix.take(np.array([row for _, row in pairs], dtype=np.int64))
-            ngrams_by_word.append([Ngram(*pair, vector) for pair, vector in zip(pairs, vectors, strict=True)])
+            ngrams_by_word.append(
+                [Ngram(text, row, vector) for (text, row), vector in zip(pairs, vectors, strict=True)]
+            )
         return ngrams_by_word
 
 
@@ -194,8 +193,8 @@ def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
     is_used = [row < words if row >= 0 else not token.startswith(_LABEL) for token, row in zip(tokens, ids)]
     tokens = list(compress(tokens, is_used))
     values = np.concatenate([model.rows(tokens).values, _word_ngram_rows(model, hash_strings(tokens))])
-    bag = Ragged(np.array([0, len(values)]), values)
-    return sum_rows(model.matrix.take, bag, model.dim)[0] * np.float32(1.0 / max(len(values), 1))
+    ids = Ragged(np.array([0, len(values)]), values)
+    return mean_rows(model.matrix.take, ids, model.dim)[0]
 
 
 def _word_ngram_rows(model: FastText, hashes: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ References:
     Dictionary::computeSubwords.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -46,6 +46,12 @@ def enclose_words(words: Sequence[str | bytes]) -> tuple[bytes, np.ndarray]:
     return text, np.concatenate([[0], begins, [len(text)]])
 
 
+def enclose_pieces(words: Sequence[str | bytes]) -> Iterator[tuple[bytes, np.ndarray]]:
+    """Yields the results of ``enclose_words`` for PIECE words at a time; at least one, even without words."""
+    for start in range(0, max(len(words), 1), PIECE):
+        yield enclose_words(words[start : start + PIECE])
+
+
 def extract_ngrams(word: str | bytes, shortest: int, longest: int) -> list[bytes]:
     """Returns the n-grams of ``<word>`` in UTF-8, sorted by start and length; none if ``longest`` is 0."""
     text, ngrams = b"<" + encode(word) + b">", []
@@ -66,8 +72,10 @@ def bucket_ids(words: Sequence[str | bytes], shortest: int, longest: int, bucket
         longest: Maximum number of characters of n-grams.
         buckets: Number of buckets.
     """
-    pieces = [enclose_words(words[start : start + PIECE]) for start in range(0, max(len(words), 1), PIECE)]
-    ids = Ragged.concatenate([bucket_ids_of_text(*piece, shortest, longest, buckets) for piece in pieces])
+    pieces = [
+        bucket_ids_of_text(text, begins, shortest, longest, buckets) for text, begins in enclose_pieces(words)
+    ]
+    ids = Ragged.concatenate(pieces)
     return Ragged(ids.offsets, ids.values.astype(np.int64))
 
 

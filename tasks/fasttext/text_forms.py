@@ -14,13 +14,13 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, NoReturn
+from typing import BinaryIO, Literal
 
 import numpy as np
 
+from storage.atomic import replaced_file
 from tasks.fasttext.model import FastText
 from tasks.fasttext.ngrams import encode
-from tasks.fasttext.writer import open_replacement
 
 TextFormat = Literal["vec", "glove", "word2vec"]
 _BLOCK_WORDS = 20_000  # words in memory at once: 24 MB with 300 dimensions
@@ -29,6 +29,9 @@ _FIRST_LINE = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 class VectorFileError(ValueError):
     """Raised if a word vector file is damaged or has an unknown format; the message has path and reason."""
+
+    def __init__(self, path: Path | str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
 
 
 class WordTable:
@@ -74,7 +77,7 @@ def write_vectors(
             raise ValueError(
                 f"{word!r} cannot be written as {text_format}: it is empty or contains a space or a line feed"
             )
-    with open_replacement(path) as handle:
+    with replaced_file(Path(path)) as new_file, new_file.open("wb") as handle:
         if text_format != "glove":
             handle.write(f"{len(encoded_words)} {vectors.shape[1]}\n".encode())
         for word, vector in zip(encoded_words, np.asarray(vectors, dtype="<f4"), strict=True):
@@ -99,16 +102,12 @@ def read_vectors(path: Path | str) -> WordTable:
         size = os.fstat(handle.fileno()).st_size - start
         if dim < 1 or word_count * 2 * dim > size:
             reason = f"{size} bytes cannot contain {word_count} words with {dim} numbers"
-            _fail(path, f"{reason}, as the first line says")
+            raise VectorFileError(path, f"{reason}, as the first line says")
         sample = handle.readline(64 + 40 * dim)
         handle.seek(start)
         if not word_count or _parse_line(sample, dim) is not None:
             return _read_lines(path, handle, word_count, dim, 2)
         return _read_binary(path, handle.read(), word_count, dim)
-
-
-def _fail(path: Path | str, reason: str) -> NoReturn:
-    raise VectorFileError(f"{path}: {reason}")
 
 
 def _parse_line(line: bytes, dim: int) -> tuple[bytes, list[float]] | None:
@@ -125,19 +124,23 @@ def _read_lines(
 ) -> WordTable:
     """Reads words from a text file, from line ``first_line`` on; ``word_count`` words if it is not None."""
     if dim < 1:
-        _fail(path, "line 1 is not a word with numbers; expected .vec, word2vec (text, binary) or GloVe")
+        raise VectorFileError(
+            path, "line 1 is not a word with numbers; expected .vec, word2vec (text, binary) or GloVe"
+        )
     words, rows, line_number = [], [np.zeros((0, dim), dtype=np.float32)], first_line
     max_bytes = 65_536 + 64 * dim  # limit of a line, so that a file without line feeds is not read completely
     while line := handle.readline(max_bytes):
         parsed_line = _parse_line(line, dim)
         if parsed_line is None:
-            _fail(path, f"line {line_number} is {line[:60]!r}, expected a word and {dim} numbers")
+            raise VectorFileError(
+                path, f"line {line_number} is {line[:60]!r}, expected a word and {dim} numbers"
+            )
         words.append(parsed_line[0])
         rows.append(np.array([parsed_line[1]], dtype=np.float32))
         line_number += 1
     if word_count not in (None, len(words)):
         reason = f"expected {word_count} words, as in the first line, but it has {len(words)}"
-        _fail(path, f"{reason}: it is truncated, or lines are missing")
+        raise VectorFileError(path, f"{reason}: it is truncated, or lines are missing")
     return WordTable(words, np.concatenate(rows))
 
 
@@ -149,12 +152,12 @@ def _read_binary(path: Path | str, content: bytes, word_count: int, dim: int) ->
         end = content.find(b" ", position)
         if end < 0 or end + 1 + 4 * dim > len(content):
             reason = f"word {number} of {word_count} does not end within the file"
-            _fail(path, f"{reason}: it is truncated, or not a word2vec file")
+            raise VectorFileError(path, f"{reason}: it is truncated, or not a word2vec file")
         words.append(content[position:end])
         rows.append(np.frombuffer(content, dtype="<f4", count=dim, offset=end + 1)[None])
         position = end + 1 + 4 * dim
     if content[position:].strip(b"\n"):
-        _fail(path, f"{len(content) - position} bytes follow the last of {word_count} words")
+        raise VectorFileError(path, f"{len(content) - position} bytes follow the last of {word_count} words")
     return WordTable(words, np.concatenate(rows))
 
 
@@ -180,8 +183,7 @@ def nearest_words(model: WordVectors, word: str | bytes, k: int) -> list[tuple[s
     The word itself is excluded. It may be absent from the model. The words of the model are processed in
     blocks, so that their vectors need not fit into memory. Invalid UTF-8 is escaped in the result.
     """
-    words = model.dictionary.words() if isinstance(model, FastText) else model.words
-    query = model.vectors([word])[0]
+    words, query = model.words, model.vectors([word])[0]
     query = query / max(float(np.linalg.norm(query)), 1e-12)
     best_cosines, numbers = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
     for start in range(0, len(words), _BLOCK_WORDS):

@@ -4,8 +4,7 @@ Matrices are written in blocks, so that a model may be larger than the memory.
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,13 +14,6 @@ from storage.atomic import replaced_file
 from tasks.fasttext.layout import Header
 
 Entries = Sequence[tuple[bytes, int]]  # (word or label, count)
-
-
-@contextmanager
-def open_replacement(path: Path | str) -> Iterator[BinaryIO]:
-    """Opens a temporary binary file, which replaces ``path`` if the ``with`` block succeeds."""
-    with replaced_file(Path(path)) as new_file, open(new_file, "wb") as handle:
-        yield handle
 
 
 def write_bin(
@@ -53,7 +45,7 @@ def write_bin(
                 f"{word!r} with count {count}: words must have at least one byte and no zero byte, "
                 "counts must be at least 0"
             )
-    with open_replacement(path) as handle:
+    with replaced_file(Path(path)) as new_file, new_file.open("wb") as handle:
         tokens = sum(count for _, count in entries)
         handle.write(header.pack() + struct.pack("<3iqq", len(entries), len(words), len(labels), tokens, -1))
         for kind, kind_entries in enumerate((words, labels)):

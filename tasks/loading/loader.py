@@ -65,7 +65,7 @@ class _Batches:
             shows_context = rng.random(len(tokens), dtype=np.float32) >= self.context_dropout
             is_context = bagger.kinds.take(tokens.values) >= CONTEXT
             is_kept = np.where(is_context, np.repeat(shows_context, tokens.lengths), is_kept)
-        sentence_features = self.encoder.dense(corpus.sentences[ids], corpus.descriptions[ids])
+        sentence_features = self.encoder.sentence_features(corpus.sentences[ids], corpus.descriptions[ids])
         targets = self.sampler.collate(plan, corpus.labels, shows_context)
         return Batch(bagger.bags(tokens, is_kept, sentence_features), targets)
 

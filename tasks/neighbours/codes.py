@@ -70,7 +70,7 @@ class QuantizedVectors:
             order = np.lexsort((possible_ids, -possible_products))[:count]
             candidate_ids[row], products[row] = possible_ids[order], possible_products[order]
         ids, cosines = empty_neighbours(len(queries), k)
-        best_ids, best_cosines = order_candidates(queries, self.vectors, k, candidate_ids, products)
+        best_ids, best_cosines = order_candidates(queries, self.vectors, k, candidate_ids, values=products)
         ids[:, : best_ids.shape[1]], cosines[:, : best_ids.shape[1]] = best_ids, best_cosines
         return ids, cosines
 
@@ -96,7 +96,7 @@ def with_codes(index: Index) -> Index:
 
     An approximate index is returned unchanged. If numba is not installed, every index is returned unchanged.
     """
-    return QuantizedExact(index.titles) if type(index) is Exact and has_numba() else index
+    return QuantizedExact(index.vectors) if type(index) is Exact and has_numba() else index
 
 
 @no_type_check

@@ -11,7 +11,7 @@ import logging
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class IndexMissing(ImportError):
 
 class Index(Protocol):
     """Interface of indexes of title vectors. Ids are int64 and cosines float32; nearest titles are first."""
+
+    is_exact: ClassVar[bool]  # whether the index finds all nearest titles
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
@@ -63,18 +65,18 @@ class SearchSettings(PoolSettings):
         ge=1,
     )
 
-    def open(self, titles: np.ndarray) -> Index:
+    def open(self, vectors: np.ndarray) -> Index:
         """Builds an index of title vectors, float32 (titles, dim), unit norm or zero.
 
         Raises:
             IndexMissing: The method is approximate and faiss is not installed.
         """
-        is_exact = self.is_exact(len(titles))
+        is_exact = self.is_exact(len(vectors))
         if not is_exact and self.method == "auto" and importlib.util.find_spec("faiss") is None:
             message = "%d titles are searched exactly, which is slow; install faiss: %s"
-            logging.getLogger(__name__).warning(message, len(titles), INSTALL_COMMAND)
+            logging.getLogger(__name__).warning(message, len(vectors), INSTALL_COMMAND)
             is_exact = True
-        return Exact(titles) if is_exact else Approximate(titles, probes=self.probes)
+        return Exact(vectors) if is_exact else Approximate(vectors, probes=self.probes)
 
     def is_exact(self, title_count: int) -> bool:
         """Returns whether these settings select the exact search for ``title_count`` titles."""
@@ -88,13 +90,14 @@ AUTO = SearchSettings()
 class Exact:
     """Exact index, which compares each query with all titles."""
 
-    titles: np.ndarray  # vectors of titles, float32 (titles, dim), unit norm or zero
+    is_exact: ClassVar[bool] = True
+    vectors: np.ndarray  # vectors of titles, float32 (titles, dim), unit norm or zero
 
     @cached_property
     def nonzero(self) -> tuple[np.ndarray, np.ndarray]:
         """Row numbers of the nonzero vectors, and the nonzero vectors."""
-        rows = np.flatnonzero(nonzero_rows(self.titles))
-        return rows, select_rows(self.titles, rows)
+        rows = np.flatnonzero(nonzero_rows(self.vectors))
+        return rows, select_rows(self.vectors, rows)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
@@ -104,21 +107,23 @@ class Exact:
 
     def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
-        return top_neighbours(self.titles, self.titles, k, exclude_self=True)
+        return top_neighbours(self.vectors, self.vectors, k, exclude_self=True)
 
 
 class Approximate:
     """Approximate index: k-means divides titles into cells, and a query is compared with the nearest cells.
 
     Args:
-        titles: Vectors of titles, float32 (titles, dim), unit norm or zero.
+        vectors: Vectors of titles, float32 (titles, dim), unit norm or zero.
         probes: Number of cells whose titles are compared with a query.
 
     Raises:
         IndexMissing: faiss is not installed.
     """
 
-    def __init__(self, titles: np.ndarray, *, probes: int = 64) -> None:
+    is_exact: ClassVar[bool] = False
+
+    def __init__(self, vectors: np.ndarray, *, probes: int = 64) -> None:
         try:
             import faiss  # pyright: ignore[reportMissingImports]
         except ImportError as error:
@@ -127,21 +132,23 @@ class Approximate:
                 "search method to exact"
             ) from error
         faiss.omp_set_num_threads(cores())
-        self.titles, dim = titles, titles.shape[1]
-        rows = np.flatnonzero(nonzero_rows(titles))
+        self.vectors, dim = vectors, vectors.shape[1]
+        rows = np.flatnonzero(nonzero_rows(vectors))
         self.count = count = len(rows)
         self.cells = max(1, min(round(CELLS_PER_ROOT * math.sqrt(count)), count // TRAINING_TITLES_PER_CELL))
-        storage_options = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT, False  # no residuals
-        cell_index = faiss.IndexFlatIP(dim)
-        self.inverted = faiss.IndexIVFScalarQuantizer(cell_index, dim, self.cells, *storage_options)
+        cell_index, encode_residuals = faiss.IndexFlatIP(dim), False
+        quantizer, metric = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+        self.inverted = faiss.IndexIVFScalarQuantizer(
+            cell_index, dim, self.cells, quantizer, metric, encode_residuals
+        )
         self.inverted.nprobe = probes
         self.inverted.cp.spherical, self.inverted.cp.niter = True, TRAINING_PASSES
         if count:
             sample = np.random.default_rng(0).permutation(count)[: TRAINING_TITLES_PER_CELL * self.cells]
-            self.inverted.train(select_rows(titles, rows[np.sort(sample)]))
+            self.inverted.train(select_rows(vectors, rows[np.sort(sample)]))
             for start in range(0, count, QUERIES_PER_BATCH):  # in batches, to avoid a copy of all vectors
                 block = rows[start : start + QUERIES_PER_BATCH]
-                self.inverted.add_with_ids(np.ascontiguousarray(titles[block], dtype=np.float32), block)
+                self.inverted.add_with_ids(np.ascontiguousarray(vectors[block], dtype=np.float32), block)
 
     def nearest(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest titles of each query, both (queries, k)."""
@@ -149,7 +156,7 @@ class Approximate:
 
     def nearest_to_each(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids and the cosines of the k nearest other titles of each title, both (titles, k)."""
-        return self._search(self.titles, k, exclude_self=True)
+        return self._search(self.vectors, k, exclude_self=True)
 
     def _search(
         self, queries: np.ndarray, k: int, exclude_self: bool = False
@@ -164,20 +171,20 @@ class Approximate:
         query_rows = np.flatnonzero(nonzero_rows(queries, "queries"))
         for start in range(0, len(query_rows) if self.count else 0, QUERIES_PER_BATCH):
             rows = query_rows[start : start + QUERIES_PER_BATCH]
-            best_ids, best_cosines = search_batch(self.inverted, self.titles, queries, rows, k, exclude_self)
+            best_ids, best_cosines = search_batch(self.inverted, self.vectors, queries, rows, k, exclude_self)
             ids[rows, : best_ids.shape[1]] = best_ids
             cosines[rows, : best_ids.shape[1]] = best_cosines
         return ids, cosines
 
 
 def search_batch(
-    inverted: Any, titles: np.ndarray, queries: np.ndarray, rows: np.ndarray, k: int, exclude_self: bool
+    inverted: Any, vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray, k: int, exclude_self: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the nearest titles of ``queries[rows]``.
 
     Args:
-        inverted: Index of faiss that contains ``titles``.
-        titles: Vectors of titles.
+        inverted: Index of faiss that contains ``vectors``.
+        vectors: Vectors of titles.
         queries: Vectors of queries.
         rows: Row numbers of the queries to search.
         k: Number of neighbours.
@@ -190,13 +197,13 @@ def search_batch(
     candidates = inverted.search(block, min(k + EXTRA_CANDIDATES + exclude_self, inverted.ntotal))[1]
     if exclude_self:
         candidates[candidates == rows[:, None]] = -1
-    return order_candidates(block, titles, k, candidates)
+    return order_candidates(block, vectors, k, candidates)
 
 
-def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
+def sampled_recall(vectors: np.ndarray, ids: np.ndarray) -> float:
     """Measures, for a sample of titles, the recall of the approximate neighbours ``ids``, (titles, k)."""
-    sample_ids, k = _draw_sample(titles, 1_000), ids.shape[1]
-    exact_ids = _nearest_ids(titles[sample_ids], titles, k + 1).tolist()
+    sample_ids, k = _draw_sample(vectors, 1_000), ids.shape[1]
+    exact_ids = _nearest_ids(vectors[sample_ids], vectors, k + 1).tolist()
     exact_neighbours = [
         [neighbour for neighbour in row if neighbour not in (title, -1)][:k]
         for title, row in zip(sample_ids, exact_ids, strict=True)
@@ -204,20 +211,20 @@ def sampled_recall(titles: np.ndarray, ids: np.ndarray) -> float:
     return _compute_recall(ids[sample_ids], exact_neighbours)
 
 
-def query_recall(index: Index, titles: np.ndarray, k: int) -> float:
+def query_recall(index: Index, vectors: np.ndarray, k: int) -> float:
     """Measures the recall of the k nearest titles that an index finds, with a sample of titles as queries."""
-    queries = titles[_draw_sample(titles, 200)]
-    exact_ids = _nearest_ids(queries, titles, k).tolist()
+    queries = vectors[_draw_sample(vectors, 200)]
+    exact_ids = _nearest_ids(queries, vectors, k).tolist()
     exact_neighbours = [[neighbour for neighbour in row if neighbour >= 0] for row in exact_ids]
     return _compute_recall(index.nearest(queries, k)[0], exact_neighbours)
 
 
-def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
+def _nearest_ids(queries: np.ndarray, vectors: np.ndarray, k: int) -> np.ndarray:
     """Returns the ids that ``top_neighbours`` would find, block by block, to avoid a copy of all titles."""
     ids, cosines = empty_neighbours(len(queries), k)
     cosines -= 2
-    for block in row_blocks(len(titles)):
-        block_ids, values = top_neighbours(queries, titles[block], k)
+    for block in row_blocks(len(vectors)):
+        block_ids, values = top_neighbours(queries, vectors[block], k)
         ids = np.hstack([ids, np.where(block_ids < 0, -1, block_ids + block.start)])
         cosines = np.hstack([cosines, np.where(block_ids < 0, -2, values)])
         best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
@@ -225,9 +232,9 @@ def _nearest_ids(queries: np.ndarray, titles: np.ndarray, k: int) -> np.ndarray:
     return ids
 
 
-def _draw_sample(titles: np.ndarray, count: int) -> np.ndarray:
+def _draw_sample(vectors: np.ndarray, count: int) -> np.ndarray:
     """Returns the row numbers of ``count`` random titles with nonzero vectors, ascending."""
-    rows = np.flatnonzero(nonzero_rows(titles))
+    rows = np.flatnonzero(nonzero_rows(vectors))
     return np.sort(np.random.default_rng(0).permutation(rows)[:count])
 
 

@@ -22,35 +22,42 @@ def torch_tolerance() -> float:
 
 
 def search_on_gpu(
-    rows: np.ndarray, columns: np.ndarray, k: int, candidates: int, exclude_self: bool
+    queries: np.ndarray, base: np.ndarray, k: int, candidates: int, exclude_self: bool
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields the first row of each block of rows, and the ids and cosines of its neighbours.
+    """Yields the first row of each block of queries, and the ids and cosines of its neighbours.
 
-    The ids and the cosines are both (rows, at most k).
+    The ids and the cosines are both (queries, at most k).
 
     Args:
-        rows: Vectors of queries, float32 (rows, dim), unit norm.
-        columns: Vectors among which neighbours are searched, float32 (columns, dim), unit norm.
-        k: Number of neighbours per row.
-        candidates: Number of candidates per row that the GPU selects.
-        exclude_self: Whether ``rows`` is ``columns``, and a row is not its own neighbour.
+        queries: Vectors of queries, float32 (queries, dim), unit norm.
+        base: Vectors of titles among which neighbours are searched, float32 (titles, dim), unit norm.
+        k: Number of neighbours per query.
+        candidates: Number of candidates per query that the GPU selects.
+        exclude_self: Whether ``queries`` is ``base``, and a title is not its own neighbour.
 
     Raises:
         torch.OutOfMemoryError: The vectors and one matrix product do not fit in GPU memory.
     """
-    base, step = torch.from_numpy(columns).to("cuda"), max(1, PRODUCT_ENTRIES // len(columns))
+    base_on_gpu, step = torch.from_numpy(base).to("cuda"), max(1, PRODUCT_ENTRIES // len(base))
 
     def search_block(start: int) -> tuple[int, np.ndarray, np.ndarray]:
-        part = rows[start : start + step]
-        queries = base[start : start + step] if exclude_self else torch.from_numpy(part).to("cuda")
-        products = queries @ base.T
+        block = slice(start, start + step)
+        block_on_gpu = base_on_gpu[block] if exclude_self else torch.from_numpy(queries[block]).to("cuda")
+        products = block_on_gpu @ base_on_gpu.T
         if exclude_self:
             products.diagonal(start).fill_(-torch.inf)
         values, ids = (result.cpu().numpy() for result in products.topk(candidates))
-        self_offset = start if exclude_self else None
-        ids = np.where(values > -np.inf, ids, -1)
-        return start, *order_candidates(part, columns, k, ids, values, self_offset, torch_tolerance())
+        ids, cosines = order_candidates(
+            queries[block],
+            base,
+            k,
+            np.where(values > -np.inf, ids, -1),
+            values=values,
+            self_offset=start if exclude_self else None,
+            tolerance=torch_tolerance(),
+        )
+        return start, ids, cosines
 
     # While one thread sorts candidates, the GPU computes the products of the other threads.
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        yield from pool.map(search_block, range(0, len(rows), step))
+        yield from pool.map(search_block, range(0, len(queries), step))

@@ -43,7 +43,7 @@ def search_pieces(
     """
     import faiss  # pyright: ignore[reportMissingImports]
 
-    rows = np.flatnonzero(nonzero_rows(index.titles))
+    rows = np.flatnonzero(nonzero_rows(index.vectors))
     np.save(work / "rows.npy", rows)
     faiss.write_index(index.inverted, str(work / "index.faiss"))
     bounds = [(start, start + QUERIES_PER_BATCH) for start in range(0, len(rows), QUERIES_PER_BATCH)]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-COLUMN_BLOCK = 16_384  # columns of a float64 product of queries with all vectors
+TITLES_PER_BLOCK = 16_384  # titles in a float64 product with queries
 PRODUCT_ENTRIES = 2_097_152  # entries of a float64 product: 16 MiB
-ROWS_PER_BATCH = 32  # .8 MiB with 33 candidates of 100 dimensions, which fits in the cache
+QUERIES_PER_BATCH = 32  # .8 MiB with 33 candidates of 100 dimensions, which fits in the cache
 DECIMALS = 12  # cosines are rounded to these decimals, so that equal vectors tie in any order of summation
 TILE_SIDE = 1_024  # rows and columns of a tile, whose product fits in the cache
 PAIRS_PER_BATCH = 16_384  # pairs compared in float64 at once: 32 MiB with 128 dimensions
@@ -32,67 +32,71 @@ def exact_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def order_candidates(
-    rows: np.ndarray,
-    columns: np.ndarray,
+    queries: np.ndarray,
+    base: np.ndarray,
     k: int,
     ids: np.ndarray,
+    *,
     values: np.ndarray | None = None,
     self_offset: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the best k candidates of each row by float64 cosine; ties are broken by the lower id.
+    """Returns the best k candidates of each query by float64 cosine; ties are broken by the lower id.
 
     Args:
-        rows: Vectors of queries, float32 (rows, dim), unit norm.
-        columns: Vectors of titles among which neighbours are searched, float32 (titles, dim), unit norm.
-        k: Number of neighbours per row.
-        ids: Candidates (titles) of each row, int64 (rows, candidates), padded with -1.
+        queries: Vectors of queries, float32 (queries, dim), unit norm.
+        base: Vectors of titles among which neighbours are searched, float32 (titles, dim), unit norm.
+        k: Number of neighbours per query.
+        ids: Candidates (rows of ``base``) of each query, int64 (queries, candidates), padded with -1.
         values: Float32 cosines of the candidates, descending. If they do not determine the k-th neighbour of
-            a row, the row is compared with all titles. None: no row is compared with all titles.
-        self_offset: Row i is the title ``self_offset + i``, which is not its own neighbour; None if rows are
-            not titles.
+            a query, the query is compared with all titles. None: no query is compared with all titles.
+        self_offset: Query i is the title ``self_offset + i``, which is not its own neighbour; None if queries
+            are not titles.
         tolerance: Bound on the error of ``values``.
 
     Returns:
-        The ids, int64, padded with -1, and the cosines, float32, padded with 0: both (rows, at most k).
+        The ids, int64, padded with -1, and the cosines, float32, padded with 0: both (queries, at most k).
     """
     cosines = np.empty(ids.shape)
-    for start in range(0, len(rows), ROWS_PER_BATCH):
-        batch = slice(start, start + ROWS_PER_BATCH)
-        operands = columns[ids[batch]].astype(np.float64), rows[batch, :, None].astype(np.float64)
-        np.matmul(*operands, out=cosines[batch, :, None])
+    for start in range(0, len(queries), QUERIES_PER_BATCH):
+        batch = slice(start, start + QUERIES_PER_BATCH)
+        candidates = base[ids[batch]].astype(np.float64)  # (queries, candidates, dim)
+        np.matmul(candidates, queries[batch, :, None].astype(np.float64), out=cosines[batch, :, None])
     cosines = np.where(ids < 0, -np.inf, cosines.round(DECIMALS))
     order = np.lexsort((ids, -cosines))[:, :k]
     best_ids, cosines = np.take_along_axis(ids, order, 1), np.take_along_axis(cosines, order, 1)
-    if values is not None and k < values.shape[1] < len(columns):
+    if values is not None and k < values.shape[1] < len(base):
         is_close = values[:, k - 1] - values[:, -1] <= 2 * tolerance
         ambiguous_rows = np.flatnonzero(is_close & (ids >= 0).all(1))
-        step = max(1, PRODUCT_ENTRIES // len(columns))
+        step = max(1, PRODUCT_ENTRIES // len(base))
         for chunk in (ambiguous_rows[start : start + step] for start in range(0, len(ambiguous_rows), step)):
             self_ids = None if self_offset is None else self_offset + chunk
-            best_ids[chunk], cosines[chunk] = _search_in_float64(rows[chunk], columns, k, self_ids)
+            best_ids[chunk], cosines[chunk] = _search_in_float64(queries[chunk], base, k, self_ids)
     is_missing = cosines == -np.inf
     return np.where(is_missing, -1, best_ids), np.where(is_missing, 0, cosines).clip(-1, 1).astype(np.float32)
 
 
 def _search_in_float64(
-    rows: np.ndarray, columns: np.ndarray, k: int, self_ids: np.ndarray | None
+    queries: np.ndarray, base: np.ndarray, k: int, self_ids: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compares rows with all titles; returns the ids and float64 cosines of the nearest, both (rows, k).
+    """Compares queries with all titles. Returns ids and float64 cosines of the nearest, both (queries, k).
 
-    ``self_ids`` are the ids of the rows, which are not their own neighbours; None if rows are not titles.
+    ``self_ids`` are the ids of the queries, which are not their own neighbours; None if queries are not
+    titles.
     """
-    cosines = np.empty((len(rows), len(columns)))
-    for start in range(0, len(columns), COLUMN_BLOCK):
-        block = columns[start : start + COLUMN_BLOCK].astype(np.float64)
-        cosines[:, start : start + len(block)] = rows.astype(np.float64) @ block.T
+    cosines = np.empty((len(queries), len(base)))
+    for start in range(0, len(base), TITLES_PER_BLOCK):
+        block = base[start : start + TITLES_PER_BLOCK].astype(np.float64)
+        cosines[:, start : start + len(block)] = queries.astype(np.float64) @ block.T
     cosines = cosines.round(DECIMALS)
     if self_ids is not None:
-        cosines[np.arange(len(rows)), self_ids] = -np.inf
+        cosines[np.arange(len(queries)), self_ids] = -np.inf
     kth_cosine = np.partition(cosines, -k, axis=1)[:, -k, None]
     is_above, is_tied = cosines > kth_cosine, cosines == kth_cosine
     is_best = is_above | (is_tied & (is_tied.cumsum(1) <= k - is_above.sum(1, keepdims=True)))
-    ids = np.nonzero(is_best)[1].reshape(len(rows), k)  # ascending, so that a stable sort breaks ties by id
+    ids = np.nonzero(is_best)[1].reshape(
+        len(queries), k
+    )  # ascending, so that a stable sort breaks ties by id
     values = np.take_along_axis(cosines, ids, 1)
     order = np.argsort(-values, axis=1, kind="stable")
     return np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1)

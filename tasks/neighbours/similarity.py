@@ -29,7 +29,8 @@ HIT_BUFFER = 32  # minimum number of slots for hits in the buffer of a row
 EMPTY = np.int64(np.iinfo(np.int64).min)  # marks an empty slot; it is less than every packed value
 ID_BITS = 32  # bits of the id in a packed value
 MIN_PAIRS = 1 << 26  # for fewer pairs, a CPU core takes at most .2 s, the start-up time of the GPU
-Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, columns and values of entries of a tile
+# Rows, columns and values of entries of a tile. Its rows are queries and its columns titles of the base.
+Hits = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def top_neighbours(
@@ -72,8 +73,8 @@ def top_neighbours(
     query_ids = base_ids if exclude_self else np.flatnonzero(nonzero_rows(queries, "queries"))
     ids, cosines = empty_neighbours(len(queries), k)
     if len(base_ids) and len(query_ids):
-        columns = select_rows(base, base_ids)
-        rows = columns if exclude_self else select_rows(queries, query_ids)
+        nonzero_base = select_rows(base, base_ids)
+        nonzero_queries = nonzero_base if exclude_self else select_rows(queries, query_ids)
 
         def fill(results: Iterator[tuple[int, np.ndarray, np.ndarray]]) -> None:
             for start, best, best_cosines in results:
@@ -81,16 +82,16 @@ def top_neighbours(
                 ids[block_ids, : best.shape[1]] = np.where(best >= 0, base_ids[best], -1)
                 cosines[block_ids, : best.shape[1]] = best_cosines
 
-        if is_gpu_faster(len(rows) * len(columns)):
+        if is_gpu_faster(len(nonzero_queries) * len(nonzero_base)):
             from tasks.neighbours.on_gpu import OutOfMemory, search_on_gpu
 
             try:
-                top_k = min(k + EXTRA_CANDIDATES, len(columns))
-                fill(search_on_gpu(rows, columns, k, top_k, exclude_self))
+                top_k = min(k + EXTRA_CANDIDATES, len(nonzero_base))
+                fill(search_on_gpu(nonzero_queries, nonzero_base, k, top_k, exclude_self))
                 return ids, cosines
             except OutOfMemory as error:
                 log.warning("out of GPU memory, computing neighbours on the CPU: %s", error)
-        fill(_search(rows, columns, k, exclude_self, min(block, TILE_SIDE)))
+        fill(_search(nonzero_queries, nonzero_base, k, exclude_self, min(block, TILE_SIDE)))
     return ids, cosines
 
 
@@ -233,12 +234,12 @@ def hits_by_column(tile: np.ndarray, threshold: np.ndarray, mask: np.ndarray) ->
 
 
 def _search(
-    rows: np.ndarray, columns: np.ndarray, k: int, exclude_self: bool, block: int
+    queries: np.ndarray, base: np.ndarray, k: int, exclude_self: bool, block: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yields, per block of rows, its first row, and the ids and cosines of neighbours (rows, at most k)."""
-    running_top = RunningTop(len(rows), min(k + EXTRA_CANDIDATES, len(columns)))
-    columns_per_tile = block if exclude_self else block * block // min(block, len(rows))
-    buffer_size = min(block, len(rows)) * min(columns_per_tile, len(columns))
+    """Yields the first row of each block of queries, and their ids and cosines, both (rows, at most k)."""
+    running_top = RunningTop(len(queries), min(k + EXTRA_CANDIDATES, len(base)))
+    columns_per_tile = block if exclude_self else block * block // min(block, len(queries))
+    buffer_size = min(block, len(queries)) * min(columns_per_tile, len(base))
     buffers, offer_lock = threading.local(), threading.Lock()
 
     def compute_tile(row: int, column: int) -> tuple[np.ndarray, np.ndarray]:
@@ -250,7 +251,7 @@ def _search(
         if not hasattr(buffers, "tile"):
             buffers.tile = np.empty(buffer_size, dtype=np.float32)
             buffers.mask = np.empty(buffer_size, dtype=bool)
-        tile_rows, tile_columns = rows[row:][:block], columns[column:][:columns_per_tile]
+        tile_rows, tile_columns = queries[row:][:block], base[column:][:columns_per_tile]
         size = len(tile_rows) * len(tile_columns)
         tile = buffers.tile[:size].reshape(len(tile_rows), -1)
         if len(tile_rows) == 1:
@@ -278,16 +279,16 @@ def _search(
                 running_top.offer(column, column_hits[0], column_hits[1] + row, column_hits[2])
 
     def finish_rows(row: int) -> tuple[int, np.ndarray, np.ndarray]:
-        values, ids = running_top.best(np.arange(row, min(row + TILE_SIDE, len(rows))))
-        self_offset = row if exclude_self else None
-        return row, *order_candidates(rows[row : row + TILE_SIDE], columns, k, ids, values, self_offset)
+        rows, self_offset = slice(row, row + TILE_SIDE), row if exclude_self else None
+        values, ids = running_top.best(np.arange(*rows.indices(len(queries))))
+        return row, *order_candidates(queries[rows], base, k, ids, values=values, self_offset=self_offset)
 
-    block_starts, threads = range(0, len(rows), block), cores()
+    block_starts, threads = range(0, len(queries), block), cores()
     # A product of 1,024 x 1,024 is too small to be divided, so threads compute different tiles.
     with ThreadPoolExecutor(threads) as pool:
         run = map if threads == 1 else pool.map
         deque(run(begin_rows, block_starts), 0)
         for row in block_starts:
             first_column = row + block if exclude_self else columns_per_tile
-            deque(run(partial(compare, row), range(first_column, len(columns), columns_per_tile)), 0)
-        yield from run(finish_rows, range(0, len(rows), TILE_SIDE))
+            deque(run(partial(compare, row), range(first_column, len(base), columns_per_tile)), 0)
+        yield from run(finish_rows, range(0, len(queries), TILE_SIDE))

@@ -1,6 +1,7 @@
-"""The Prefect task of the stage neighbours, which finds the nearest titles of each title."""
+"""Defines the Prefect task of the stage neighbours, which finds the nearest titles of each title."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from storage.artifacts import Corpus, NearestTitles, Vectors, read_inputs
 from storage.formats.nearest import write_graph, write_nearest
 from storage.home.workspace import Workspace
 from storage.stages import Stage
-from tasks.neighbours.index import Approximate, Exact, SearchSettings, sampled_recall
+from tasks.neighbours.index import Approximate, SearchSettings, sampled_recall
 from tasks.neighbours.pieces import search_pieces
 from tasks.neighbours.points import read_points
 from tasks.neighbours.rescoring import empty_neighbours
@@ -35,9 +36,9 @@ def find_nearest(
     """Publishes the k nearest titles of each title for lists of similar titles, and for clusters.
 
     For the lists, titles are compared by similarity vectors, and for clusters by vectors with airing context.
-    Placeholder titles, such as "To be
-    announced", have no neighbours. If most vectors are equal to those of an earlier night, the neighbours of
-    that night are updated, with the same result as a search of all titles (update.py).
+    Placeholder titles, such as "To be announced", have no neighbours. If most vectors are equal to those of
+    an earlier night, the neighbours of that night are updated, with the same result as a search of all titles
+    (update.py).
 
     Args:
         home: Folder in which all results are stored.
@@ -53,25 +54,25 @@ def find_nearest(
     is_placeholder = np.array(splits.to_pylist()) == "placeholder"
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
+        find = partial(_find_neighbours, k=k, search=search, folder=draft.folder, earlier=earlier)
         points = read_points(folder, "full", is_placeholder)
-        file, options = folder / "full.npy", (k, search, draft.folder, earlier)
-        ids, cosines, recall = _search_nearest(points, file, "clusters", *options)
+        ids, cosines, recall = find(points, folder / "full.npy", "clusters")
         write_graph(draft.folder, ids, cosines)
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
-            del points
+            del points  # before the similarity vectors are read, to save memory
             points = read_points(folder, "similarity", is_placeholder)
-            file = folder / "similarity.npy"
-            ids, cosines, recall = _search_nearest(points, file, "lists of similar titles", *options)
+            ids, cosines, recall = find(points, folder / "similarity.npy", "lists of similar titles")
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
         draft.details["recall"] = recall
     return draft.artifact
 
 
-def _search_nearest(
+def _find_neighbours(
     points: np.ndarray,
     vectors: Path,
     purpose: str,
+    *,
     k: int,
     search: SearchSettings,
     folder: Path,
@@ -100,7 +101,7 @@ def _search_nearest(
                 log.info("nearest titles for %s: %3.0f %%  %s", purpose, event.percent, event.note)
     else:
         ids, cosines = index.nearest_to_each(k)
-    is_exact = isinstance(index, Exact)
+    is_exact = index.is_exact
     del index  # the index needs half of the memory of the points
     recall = 1.0 if is_exact else sampled_recall(points, ids)
     method = "exact" if is_exact else "approximate"
@@ -109,7 +110,7 @@ def _search_nearest(
 
 
 class _EarlierNight(NamedTuple):
-    """Neighbours of an earlier night, which an exact search has found."""
+    """Neighbours of an earlier night, from an exact search."""
 
     rows: np.ndarray  # row in the earlier night of each title of tonight, -1 for new titles
     is_placeholder: np.ndarray  # bool, one entry per title of the earlier night

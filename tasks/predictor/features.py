@@ -2,8 +2,8 @@
 
 A title has a feature for each of its tokens, whose value is the inverse document frequency (IDF) of the
 token. The features of each group of token kinds (text, n-grams, context) are scaled to unit norm, so that the
-groups have equal weight. The tokens are the tokens of the title encoder, so the linear part needs no
-vocabulary of its own.
+groups have equal weight. The tokens are those of the title encoder, so the linear part needs no separate
+vocabulary.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def weigh_tokens(
     Args:
         tokens: Token ids of each title; ids of len(idf) or more are ignored.
         kinds: Kind of each token id.
-        idf: Inverse document frequency of each token; 0 for a token that is no feature.
+        idf: Inverse document frequency of each token; 0 for a token that is not a feature.
 
     Returns:
         The distinct token ids of each title, and the value of the feature of each of these tokens.

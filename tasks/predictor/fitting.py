@@ -1,10 +1,12 @@
 """Trains the linear part of the predictor (a linear SVM per label) on the labelled titles of a Corpus."""
 
+from typing import Any
+
 import numpy as np
 
 from storage.arrays import Ragged, offsets_of
 from storage.formats.corpus import OpenCorpus
-from tasks.baselines.inputs import dense_inputs
+from tasks.baselines.inputs import unit_sentence_features
 from tasks.baselines.tfidf import label_directions
 from tasks.linear.solvers import fit_svms
 from tasks.linear.svm import OnlineSvm
@@ -30,7 +32,7 @@ def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
     """
     rows, label_count = corpus.training, len(corpus.label_names)
     labels, kinds = corpus.labels.take(rows), np.asarray(corpus.kinds)
-    sentence_features = dense_inputs(corpus.sentences, corpus.descriptions, rows)
+    sentence_features = unit_sentence_features(corpus.sentences, corpus.descriptions, rows)
     sample = np.arange(len(rows))
     if len(rows) > MAX_DIRECTION_TITLES:
         sample = np.sort(np.random.default_rng(0).choice(sample, MAX_DIRECTION_TITLES, replace=False))
@@ -43,45 +45,30 @@ def fit_linear_part(corpus: OpenCorpus) -> tuple[LinearPart, str]:
     token_count = min(len(kinds), MAX_TOKENS, MAX_TRAINING_WEIGHTS // max(label_count, 1))
     tokens, models, solver = distinct_tokens(corpus.tokens.take(rows), token_count), {}, ""
     is_context = kinds[tokens.values] >= CONTEXT
+    label_counts = np.bincount(labels.values, minlength=label_count)
     for form in FORMS if is_context.any() else FORMS[:1]:
         form_tokens = tokens if form == FORMS[1] else tokens.where(~is_context)
-        models[form], solver = _fit_form(
-            form_tokens, kinds, token_count, projected, directions, labels, label_count
-        )
+        idf = inverse_frequencies(form_tokens, token_count).astype(np.float16)
+        inputs = _join_features(form_tokens, kinds, idf, projected)
+        svms, solver = fit_svms(inputs, labels, label_count, epochs=PASSES, memory_bytes=MEMORY_BYTES)
+        models[form] = _compress(svms, idf, directions, label_counts)
     return LinearPart(corpus.label_names, models), solver
 
 
-def _fit_form(
-    tokens: Ragged,
-    kinds: np.ndarray,
-    token_count: int,
-    projected: np.ndarray,
-    directions: np.ndarray,
-    labels: Ragged,
-    label_count: int,
-) -> tuple[FormModel, str]:
-    """Trains the SVMs of one form (title_only or title_context).
+def _join_features(tokens: Ragged, kinds: np.ndarray, idf: np.ndarray, projected: np.ndarray) -> Any:
+    """Returns the token features of titles followed by ``projected``, as CSR (titles, features).
 
     Args:
-        tokens: Distinct token ids of each training title, below ``token_count``.
+        tokens: Distinct token ids of each title, below ``len(idf)``.
         kinds: Kind of each token id.
-        token_count: Number of tokens.
-        projected: Sentence features of the titles, projected to ``directions``.
-        directions: Directions of sentence features.
-        labels: Label ids of each title.
-        label_count: Number of labels.
-
-    Returns:
-        The SVMs, and the name of the solver.
+        idf: Inverse document frequency of each token.
+        projected: Projected sentence features of the titles, (titles, directions).
     """
     from scipy import sparse
 
-    idf = inverse_frequencies(tokens, token_count).astype(np.float16)
     ids, values = weigh_distinct(tokens, kinds, idf)
     token_features = sparse.csr_matrix((values, ids.values, ids.offsets), (len(tokens), len(idf)))
-    inputs = sparse.hstack([token_features, sparse.csr_matrix(projected)]).tocsr()
-    svms, solver = fit_svms(inputs, labels, label_count, epochs=PASSES, memory_bytes=MEMORY_BYTES)
-    return _compress(svms, idf, directions, np.bincount(labels.values, minlength=label_count)), solver
+    return sparse.hstack([token_features, sparse.csr_matrix(projected)]).tocsr()
 
 
 def _compress(

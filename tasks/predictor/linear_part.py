@@ -28,7 +28,7 @@ class FormModel:
     """Linear SVMs of all labels, for titles in one of FORMS.
 
     Attributes:
-        idf: Inverse document frequency of each token, float16; 0 for a token that is no feature.
+        idf: Inverse document frequency of each token, float16; 0 for a token that is not a feature.
         offsets: Start of the weights of each token in ``weights``, and the end of the last: uint32.
         labels: Label id of each weight, uint16.
         weights: Stored weights, int8, to be multiplied by the scale of their label.
@@ -48,14 +48,14 @@ class FormModel:
     intercepts: np.ndarray
 
     def margins(
-        self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], dense: np.ndarray
+        self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], sentence_features: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
         """Computes the margins w·x + b of titles for all labels.
 
         Args:
             tokens: Token ids of each title.
             kinds: Kind of each token id.
-            dense: Sentence features of each title, float32 (titles, features).
+            sentence_features: Sentence features of each title, float32 (titles, features).
         """
         ids, values = weigh_tokens(tokens, kinds, self.idf)
         distinct_ids, positions = np.unique(ids.values, return_inverse=True)
@@ -64,7 +64,7 @@ class FormModel:
         token_weights = np.zeros((len(distinct_ids), len(self.scales)), dtype=np.float32)
         token_weights[labels.row_ids, labels.values] = weights.values * self.scales[labels.values]
         margins = sum_rows(token_weights, positions, ids.offsets, values) + self.intercepts
-        return margins + (unit_rows(dense) @ self.directions) @ self.dense_weights
+        return margins + (unit_rows(sentence_features) @ self.directions) @ self.dense_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +75,14 @@ class LinearPart:
     by_form: Mapping[str, FormModel]  # SVMs by form; title_context is missing if no title has context tokens
 
     def margins(
-        self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], dense: np.ndarray
+        self, tokens: Ragged, kinds: Int8[np.ndarray, " rows"], sentence_features: np.ndarray
     ) -> Float32[np.ndarray, "titles labels"]:
         """Computes the margins of titles for all labels; a positive margin means that the label is likely.
 
         Args:
             tokens: Token ids of each title. If it has context tokens, the SVMs of title_context are used.
             kinds: Kind of each token id.
-            dense: Sentence features of each title, float32 (titles, features).
+            sentence_features: Sentence features of each title, float32 (titles, features).
         """
         margins = np.zeros((len(tokens), len(self.label_names)), dtype=np.float32)
         has_context = np.bincount(tokens.row_ids, kinds[tokens.values] >= CONTEXT, len(tokens)) > 0
@@ -90,7 +90,7 @@ class LinearPart:
             rows, model = np.flatnonzero(is_in_form), self.by_form.get(form, self.by_form[FORMS[0]])
             for start in range(0, len(rows), _CHUNK_TITLES):
                 chunk = rows[start : start + _CHUNK_TITLES]
-                margins[chunk] = model.margins(tokens.take(chunk), kinds, dense[chunk])
+                margins[chunk] = model.margins(tokens.take(chunk), kinds, sentence_features[chunk])
         return margins
 
     def save(self, folder: Path) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
 from storage.shapes import Float, Float32, Int
-from tasks.baselines.inputs import dense_inputs
-from tasks.baselines.predictions import Predictions, predict_from_scores, vote
+from tasks.baselines.inputs import unit_sentence_features
+from tasks.baselines.predictions import Predictions, predict_from_scores, sum_votes, vote
 from tasks.predictor.linear_part import FORMS, LinearPart
 from tasks.text.words import CONTEXT
 
@@ -47,7 +47,8 @@ def corpus_support(
     tokens, kinds = corpus.tokens.take(rows), np.asarray(corpus.kinds)
     if form == FORMS[0]:
         tokens = tokens.where(kinds[tokens.values] < CONTEXT)
-    return support_of(part.margins(tokens, kinds, dense_inputs(corpus.sentences, corpus.descriptions, rows)))
+    features = unit_sentence_features(corpus.sentences, corpus.descriptions, rows)
+    return support_of(part.margins(tokens, kinds, features))
 
 
 def support_of_names(
@@ -81,12 +82,8 @@ def count_votes(
         labels: Label ids of all titles that may be neighbours.
         label_count: Number of labels.
     """
-    rows, columns = np.nonzero(neighbours >= 0)
-    neighbour_labels = labels.take(neighbours[rows, columns])
-    cells = rows[neighbour_labels.row_ids] * label_count + neighbour_labels.values
-    weights = np.maximum(cosines[rows, columns].astype(np.float64), 0)[neighbour_labels.row_ids]
-    sums = np.bincount(cells, weights, len(neighbours) * label_count)
-    return sums.reshape(len(neighbours), label_count) / max(neighbours.shape[1], 1)
+    sums = sum_votes(neighbours, np.maximum(cosines, 0), labels, label_count)
+    return sums / max(neighbours.shape[1], 1)
 
 
 def score_labels(

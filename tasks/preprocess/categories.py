@@ -33,7 +33,7 @@ class Labels(NamedTuple):
 
     names: list[str]  # sorted by descending number of training titles, then by name
     title_labels: Ragged  # int32 label ids of each title, ascending
-    rare_names: list[str]  # categories that are no labels because too few training titles have them
+    rare_names: list[str]  # categories that too few training titles have to become labels
     title_rare: Ragged  # int32 indices into ``rare_names`` of each title, ascending
     dropped: list[tuple[str, str, int]]  # (category, reason, number of titles), sorted by descending number
     spellings: dict[str, str]  # label -> most frequent spelling in the guide
@@ -138,7 +138,8 @@ def generic_categories() -> frozenset[str]:
 def label_titles(
     categories: Iterable[tuple[str, str, np.ndarray]],
     titles_by_source: Mapping[str, int],
-    training: np.ndarray,
+    is_training: np.ndarray,
+    *,
     minimum_titles: int,
     largest_share: float,
     mapping: Mapping[str, str] | None = None,
@@ -149,11 +150,11 @@ def label_titles(
     Args:
         categories: Source (feed), category text, and int32 ids of its titles with this category.
         titles_by_source: Number of titles of each source (feed).
-        training: bool (titles,), whether a title is in the training set.
+        is_training: Whether a title is in the training set, bool (titles,).
         minimum_titles: Minimum number of training titles of a label.
         largest_share: Maximum share of a feed's titles with one category; a more frequent one is dropped.
-        mapping: Mapping table that ``read_mapping`` has returned.
-        corrected: Title id -> labels that a user has chosen, which replace the categories in feeds.
+        mapping: Result of ``read_mapping``; None: no category is replaced.
+        corrected: Title id -> labels that a user has chosen, which replace categories; None: no corrections.
     """
     feed_titles: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     dropped: Counter[tuple[str, str]] = Counter()
@@ -182,18 +183,17 @@ def label_titles(
         for label in labels:
             title_arrays[label].append(np.array([title], dtype=np.int32))
     titles_of = {category: np.unique(np.concatenate(arrays)) for category, arrays in title_arrays.items()}
-    counts = {category: int(training[titles].sum()) for category, titles in titles_of.items()}
-    names = sorted(category for category, count in counts.items() if count >= minimum_titles)
-    names.sort(key=lambda name: -counts[name])
+    counts = {category: int(is_training[titles].sum()) for category, titles in titles_of.items()}
+    names = [category for category, count in counts.items() if count >= minimum_titles]
+    names.sort(key=lambda name: (-counts[name], name))
     rare_names = sorted({*counts} - {*names})
     dropped.update({(name, "on too few titles"): counts[name] for name in rare_names})
     title_labels, title_rare = (
-        _ids_by_title([titles_of[name] for name in group], len(training)) for group in (names, rare_names)
+        _ids_by_title([titles_of[name] for name in group], len(is_training)) for group in (names, rare_names)
     )
-    spellings = {
-        name: spelling_counts[name].most_common(1)[0][0] for name in names if name in spelling_counts
-    }
-    dropped_rows = [(*key, n) for key, n in sorted(dropped.items(), key=lambda item: (-item[1], item[0]))]
+    spellings = {name: spelling_counts[name].most_common(1)[0][0] for name in names if spelling_counts[name]}
+    dropped_rows = [(*key, n) for key, n in dropped.items()]
+    dropped_rows.sort(key=lambda row: (-row[2], row[:2]))
     return Labels(names, title_labels, rare_names, title_rare, dropped_rows, spellings)
 
 

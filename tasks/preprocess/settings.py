@@ -18,7 +18,7 @@ class PreprocessSettings(PoolSettings):
     """Settings for labels (cleaned categories) and sentence vectors of titles, and for worker processes."""
 
     minimum_titles: int = setting(
-        20, "Minimum number of training titles with a label; rarer categories are no labels", ge=2
+        20, "Minimum number of training titles with a label; rarer categories do not become labels", ge=2
     )
     largest_share: float = setting(0.4, _LARGEST_SHARE_HELP, gt=0, le=1)
     category_mapping: str = setting("", f"{_MAPPING_HELP}; empty: the bundled table")

@@ -1,6 +1,7 @@
 """Writes the arrays and tables of a Corpus (input of training) from the tables of a Vocabulary."""
 
 import json
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def write_tokens(vocabulary: Path, folder: Path) -> int:
 def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airings) -> int:
     """Writes the token ids and metadata of all titles to a Corpus folder.
 
-    Writes tokens.{offsets,values}.npy, oov.npy and titles.parquet.
+    Writes tokens.{offsets,values}.npy, oov.npy, titles.parquet and, for SQL, a copy of variants.parquet.
 
     Args:
         vocabulary: Folder of a Vocabulary.
@@ -89,6 +90,7 @@ def write_titles(vocabulary: Path, folder: Path, labels: Labels, airings: Airing
             ]
             writer.write_table(pa.table(columns, schema=TITLES))
             begin, entries = end, entries + len(tokens.values)
+    shutil.copyfile(vocabulary / "variants.parquet", folder / "variants.parquet")
     return entries
 
 

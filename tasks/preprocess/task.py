@@ -2,9 +2,8 @@
 
 import json
 import logging
-import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from storage.catalogue.titles import Airings
 from storage.digests import hashes
 from storage.errors import ExpectedError
 from storage.formats.model import write_spellings
-from storage.formats.vocabulary import PLACEHOLDER, SPLITS, TRAIN, texts_of
+from storage.formats.vocabulary import SPLITS, TRAIN, texts_of
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.kinds.files import write_kinds
@@ -77,26 +76,29 @@ def preprocess(
         tokens = tables.write_tokens(folder, draft.folder)
         family_hash = _write_arrays(draft.folder, titles, splits, labels, salt)
         _write_label_files(draft.folder, labels)
-        shutil.copyfile(variants, draft.folder / variants.name)  # for SQL queries of the Corpus
         tables.write_frequencies(draft.folder, guide_folder, folder)
-        rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
-        sample = titles, rows, labels.title_labels.take(rows), family_hash[rows]
-        sentences, choice = _choose_encoder(workspace.home, settings.sentences, *sample)
-        encoder = sentences.encoder.open()
-        if encoder is not None:
-            with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
-                inputs = guide_folder, folder, splits == PLACEHOLDER, draft.folder, Path(work)
-                _log_progress(write_sentences(workspace.home, sentences, settings, *inputs))
-        sentence_details = {**asdict(sentences), "identity": encoder.identity if encoder else ""}
+        labelled_rows = np.flatnonzero((labels.title_labels.lengths > 0) & (splits == TRAIN))
+        sentences, choice = _choose_encoder(
+            workspace.home, settings.sentences, titles, labelled_rows, labels.title_labels, family_hash
+        )
+        progress = write_sentences(
+            workspace.home, sentences, settings, guide=guide_folder, vocabulary=folder, corpus=draft.folder
+        )
+        _log_progress(progress)
+        identity = encoder.identity if (encoder := sentences.encoder.open()) else ""
+        sentence_details = asdict(sentences) | {"identity": identity}
         with tempfile.TemporaryDirectory(dir=draft.folder, prefix="work-") as work:
             kinds = write_kinds(guide_folder, draft.folder, Path(work), sentence_details)
-        counts = {"titles": len(splits), "tokens": tokens, "entries": entries, "labels": len(labels.names)}
-        draft.counts |= {**counts, "labelled_training_titles": len(rows)}
-        details = {"sentences": sentence_details, "encoder_choice": choice}
-        draft.details |= {**workspace.details(vocabulary), **details}
-    summary = "%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d "
-    get_run_logger().info(summary + "training titles", draft.counts)
-    get_run_logger().info("kinds of programmes: %s", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))
+        draft.counts |= {
+            "titles": len(splits),
+            "tokens": tokens,
+            "entries": entries,
+            "labels": len(labels.names),
+            "labelled_training_titles": len(labelled_rows),
+        }
+        draft.details |= workspace.details(vocabulary)
+        draft.details |= {"sentences": sentence_details, "encoder_choice": choice}
+    _log_counts(draft.counts, kinds)
     return draft.artifact
 
 
@@ -111,9 +113,15 @@ def _label_titles(
     corrections, is_training = sources.corrections, splits == TRAIN
     shows = enumerate(texts_of(titles, "show_key") if corrections else ())
     corrected = {row: corrections[show] for row, show in shows if show in corrections and is_training[row]}
-    bounds = settings.minimum_titles, settings.largest_share
-    inputs = airings.categories(), airings.titles_by_source(), is_training
-    labels = label_titles(*inputs, *bounds, sources.mapping, corrected)
+    labels = label_titles(
+        airings.categories(),
+        airings.titles_by_source(),
+        is_training,
+        minimum_titles=settings.minimum_titles,
+        largest_share=settings.largest_share,
+        mapping=sources.mapping,
+        corrected=corrected,
+    )
     labelled_count = int(((labels.title_labels.lengths > 0) & is_training).sum())
     if labelled_count < settings.minimum_training_titles:
         raise TooFewTitles(
@@ -167,8 +175,8 @@ def _choose_encoder(
         settings: Settings of sentence vectors.
         titles: Parquet file of titles.
         rows: Numbers of the labelled training titles.
-        labels: Label ids of each labelled training title.
-        family_hash: Hash of the franchise of each labelled training title.
+        labels: Label ids of each title.
+        family_hash: Hash of the franchise of each title.
 
     Returns:
         The settings, and the reason of the choice ("" if the settings name an encoder).
@@ -177,9 +185,16 @@ def _choose_encoder(
         return settings, ""
     table = pq.read_table(titles, columns=["title", "language"]).take(rows)
     texts, languages = table["title"].to_pylist(), table["language"].to_pylist()
-    encoder, reason = choose_encoder(home, texts, languages, labels, family_hash)
+    encoder, reason = choose_encoder(home, texts, languages, labels.take(rows), family_hash[rows])
     get_run_logger().info("%s", reason)
     return replace(settings, encoder=encoder), reason
+
+
+def _log_counts(counts: Mapping[str, int], kinds: Mapping[str, int]) -> None:
+    """Logs the counts of the Corpus, and the number of programmes of each kind."""
+    summary = "%(entries)d token ids in %(titles)d titles; %(labels)d labels on %(labelled_training_titles)d "
+    get_run_logger().info(summary + "training titles", counts)
+    get_run_logger().info("kinds of programmes: %s", ", ".join(f"{n} {kind}" for kind, n in kinds.items()))
 
 
 def _log_progress(events: Iterable[Progress]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.arrays import open_array, row_blocks
+from storage.arrays import row_blocks
 from storage.artifacts import Page
 from storage.catalogue.connection import temporary_database
 from storage.catalogue.titles import Airings
@@ -26,8 +26,8 @@ from tasks.publish.plots.run_plots import draw_figures, extend_history, write_hi
 from tasks.publish.plots.topics import plot_topics
 from tasks.scoring.confidence import HeldOutPredictions
 
-# Columns of confidence.parquet, in the order of the fields of HeldOutPredictions.
-PREDICTION_COLUMNS = ("score", "correct", "family", "language")
+# Columns of confidence.parquet by field of HeldOutPredictions.
+PREDICTION_COLUMNS = {"scores": "score", "correct": "correct", "families": "family", "groups": "language"}
 
 
 def write_page(
@@ -51,13 +51,11 @@ def write_page(
     titles = pq.read_table(corpus / "titles.parquet", columns=[*COLUMNS, "split", "first_airing"])
     titles = titles.append_column("programme_kinds", read_title_kinds(corpus)["programme_kinds"])
     corpus_files = open_corpus(corpus)
-    title_vectors = np.asarray(open_array(folder_of(inputs.vectors), "full"))
     score_document = json.loads((scores / "scores.json").read_text(encoding="utf-8"))
     queries = pq.read_table(scores / "queries.parquet")
     training = workspace.details(inputs.checkpoint)
     previous_page = folder_of(previous) if previous else None
     history = extend_history(previous_page, now, training["history"], score_document)
-    density = workspace.details(inputs.clustering)["density"]
     variants = corpus / "variants.parquet"
     with temporary_database(folder) as connection:
         airings = Airings(connection, guide, variants)
@@ -67,21 +65,23 @@ def write_page(
         )
     descriptions = read_excerpts(guide, variants, len(titles), folder) if settings.descriptions else ()
     map_titles = read_map_titles(folder_of(inputs.layout), folder_of(inputs.nearest), settings.neighbours)
-    header_figures = make_facts(titles, score_document)
-    clustering = folder_of(inputs.clustering)
-    content = make_content(titles, map_titles, clustering, header_figures, settings, times, descriptions)
-    figures = draw_figures(
-        corpus_files,
+    content = make_content(
         titles,
-        title_vectors,
-        queries,
-        content,
-        map_titles.corpus_rows,
-        history,
-        Density(**density) if density else None,
+        map_titles,
+        clustering=folder_of(inputs.clustering),
+        facts=make_facts(titles, score_document),
+        settings=settings,
+        times=times,
+        descriptions=descriptions,
+    )
+    density = workspace.details(inputs.clustering)["density"]
+    figures = draw_figures(
+        corpus_files, titles["labels"], queries, content, history, Density(**density) if density else None
     )
     confidence = pq.read_table(scores / "confidence.parquet")
-    held_out = HeldOutPredictions(*(np.asarray(confidence[name]) for name in PREDICTION_COLUMNS))
+    held_out = HeldOutPredictions(
+        **{field: np.asarray(confidence[name]) for field, name in PREDICTION_COLUMNS.items()}
+    )
     figures["reliability"] = plot_reliability(np.asarray(confidence["confidence"]), held_out)
     for name, plot in (("topics", plot_topics), ("memory", plot_memory)):
         if training.get(name):

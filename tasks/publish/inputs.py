@@ -40,7 +40,6 @@ class PageInputs(StageInputs):
     guide: Guide
     corpus: Corpus
     checkpoint: Checkpoint
-    vectors: Vectors
     nearest: NearestTitles
     layout: Layout
     clustering: Clustering

@@ -84,15 +84,15 @@ class RunReport:
 
 
 def main_metrics(
-    scores: Mapping[str, Any], verdict: Verdict, titles: int, programmes: int
+    scores: Mapping[str, Any], verdict: Verdict, title_count: int, programme_count: int
 ) -> dict[str, float]:
     """Returns the main metrics of a run by name, in the order of HEADLINE. Undefined metrics are omitted.
 
     Args:
         scores: Content of scores.json. Its scores of the k-NN on titles without airing context are used.
         verdict: Decision about the model of the run.
-        titles: Number of titles on the map.
-        programmes: Number of programmes in the guide.
+        title_count: Number of titles on the map.
+        programme_count: Number of programmes in the guide.
     """
     knn = {protocol: forms["title_only"].get("knn", {}) for protocol, forms in scores["protocols"].items()}
     values = {
@@ -103,13 +103,14 @@ def main_metrics(
         "accuracy_unseen_show": knn["unseen_show"].get("accuracy"),
         "accuracy_next_period": knn["next_period"].get("accuracy"),
         "clusters": scores["clusters"]["count"],
-        "titles": titles,
-        "programmes": programmes,
+        "titles": title_count,
+        "programmes": programme_count,
     }
     return {name: float(values[name]) for name in HEADLINE if values.get(name) is not None}
 
 
 def render_report(
+    *,
     guide: Guide,
     feeds: Sequence[Mapping[str, Any]],
     scores: Mapping[str, Any],

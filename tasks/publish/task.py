@@ -1,4 +1,4 @@
-"""Prefect tasks of the stage publish, which publish a Layout, a Page and a Model and write the report."""
+"""Defines the Prefect tasks that publish a Layout, a Page and a Model, and write the report of a run."""
 
 import io
 import json
@@ -62,10 +62,10 @@ def compute_layout(home: str, inputs: LayoutInputs, previous: Layout | None) -> 
     """
     folder_of = Workspace(home).folder
     with LAYOUT.publish(home, inputs) as draft:
-        titles = inputs.corpus.counts["titles"]
+        title_count = inputs.corpus.counts["titles"]
         # The with statement ends the process of the pool.
-        with open_pool("processes", int(titles > MAX_HELPER_TITLES)) as submit_to_pool:
-            submit = submit_to_pool if titles > MAX_HELPER_TITLES else helper_submit(titles)
+        with open_pool("processes", int(title_count > MAX_HELPER_TITLES)) as submit_to_pool:
+            submit = submit_to_pool if title_count > MAX_HELPER_TITLES else helper_submit(title_count)
             count = submit(
                 write_layout,
                 corpus=folder_of(inputs.corpus),
@@ -127,7 +127,7 @@ def pack(
         with array_writer(draft.folder, "dense", np.float16, corpus_files.sentences.shape[1:]) as add:
             for block in blocks:
                 sentences, descriptions = corpus_files.sentences[block], corpus_files.descriptions[block]
-                add(title_encoder.bag.dense(sentences, descriptions).astype(np.float16))
+                add(title_encoder.bag.sentence_features(sentences, descriptions).astype(np.float16))
         linear_part = LinearPart.open(folder_of(linear))
         assert linear_part is not None  # the stage linear writes the file
         points = np.asarray(open_array(folder_of(vectors), "full"))
@@ -160,8 +160,12 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     scores = json.loads((folder(inputs.scores) / "scores.json").read_text(encoding="utf-8"))
     feeds = pq.read_table(folder(inputs.guide) / "feeds.parquet").to_pylist()
     dropped_categories = pq.read_table(folder(inputs.corpus) / "dropped_categories.parquet")
-    titles, programmes = inputs.page.counts["titles"], inputs.guide.counts["programmes"]
-    figures = main_metrics(scores, verdict, titles, programmes)
+    figures = main_metrics(
+        scores,
+        verdict,
+        title_count=inputs.page.counts["titles"],
+        programme_count=inputs.guide.counts["programmes"],
+    )
     tracking.log_feeds(run, feeds)
     snapshot = tracking.log_snapshot(run, inputs.guide.digest, folder(inputs.guide), inputs.guide.counts)
     tracking.log_figures(run, figures, verdict.logged_model, snapshot)
@@ -183,19 +187,17 @@ def report(home: str, inputs: ReportInputs, run: str) -> RunReport:
     record_night(home, run, inputs, feeds, scores)
     if TaskRunContext.get():
         _show_dropped(dropped_categories, reasons)
+    encoder_choice = workspace.details(inputs.corpus)["encoder_choice"]
     text = render_report(
-        inputs.guide,
-        feeds,
-        scores,
-        verdict,
-        figures,
-        inputs.previous_night.figures,
-        inputs.anomalies,
-        read_clusters(folder(inputs.clustering)),
-        [
-            *_links(tracking, run, page / "map.html", verdict),
-            workspace.details(inputs.corpus)["encoder_choice"],
-        ],
+        guide=inputs.guide,
+        feeds=feeds,
+        scores=scores,
+        verdict=verdict,
+        figures=figures,
+        previous_figures=inputs.previous_night.figures,
+        anomalies=inputs.anomalies,
+        clusters=read_clusters(folder(inputs.clustering)),
+        summary=[*_links(tracking, run, page / "map.html", verdict), encoder_choice],
     )
     tracking.log_text(run, text, "report.md")
     records = trace_inputs(workspace, (inputs.page, inputs.model))

@@ -35,7 +35,7 @@ def reference_labels(
         Label id of each title, or -1 for a title without labels. Of equally frequent labels, the label with
         the lowest id is selected.
     """
-    reference = np.full(len(labels), NOISE, dtype=np.int64)
+    reference = np.full(len(labels), -1, dtype=np.int64)
     labelled_rows = np.flatnonzero(labels.lengths)
     if len(labelled_rows):
         values = labels.values if training is None else labels.values[np.repeat(training, labels.lengths)]

@@ -38,8 +38,8 @@ def run_baselines(
         Scores by (form, protocol of the held-out set), then by name of the baseline.
     """
     scores: dict[tuple[str, str], dict[str, object]] = {}
-    training = titles.labelled("train")
-    training_labels, training_inputs, query_inputs = titles.labels.take(training), read(training), {}
+    training_labels, training_inputs = titles.training_labels, read(titles.training)
+    query_inputs: dict[str, TitleInputs] = {}  # by protocol
     total = (1 + bool(training_inputs.contexts)) * len(baselines)
     nonempty_sets = (held_out for held_out in sets if not held_out.reason)
     for form, group in itertools.groupby(nonempty_sets, lambda held_out: held_out.form):
@@ -57,7 +57,7 @@ def run_baselines(
                 continue
             seconds = time.perf_counter() - started
             solver = f" by {predictor.solver}" if isinstance(predictor, FittedTfidfSvm) else ""
-            note = f"{form_name}: {name} fitted to {len(training)} titles in {seconds:.1f} s{solver}"
+            note = f"{form_name}: {name} fitted to {len(training_labels)} titles in {seconds:.1f} s{solver}"
             yield Progress(step=step, total=total, note=note)
             for held_out in form_sets:
                 if held_out.protocol not in query_inputs:

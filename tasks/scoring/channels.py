@@ -15,6 +15,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import NEIGHBOURS, support_of
+from tasks.scoring.metrics import share_value
 from tasks.scoring.protocols import CorpusTitles, sample_rows
 from tasks.text.words import KINDS
 
@@ -38,17 +39,16 @@ def channel_votes(corpus: OpenCorpus, encoder: TitleEncoder, part: LinearPart, v
     has_channel = np.asarray(channels.value_lengths().fill_null(0)) > 0
     queries = titles.held_out
     queries = sample_rows(queries[has_channel[queries]], MAX_HELD_OUT)
-    training = titles.labelled("train")
     rows = table.select(["raw_title", "context"]).take(queries)
     raw_titles, contexts = (column.to_pylist() for column in rows.columns)
     contexts = [[token for token in tokens if not token.startswith("channel:")] for tokens in contexts]
-    features = encoder.bag.dense(corpus.sentences[queries], corpus.descriptions[queries])
+    features = encoder.bag.sentence_features(corpus.sentences[queries], corpus.descriptions[queries])
     tokens, kinds = corpus.tokens.take(queries), np.asarray(corpus.kinds)
     tokens = tokens.where(kinds[tokens.values] != CHANNEL)
     text_features = features if features.size else None
     query_vectors = encoder.embed_with_context(raw_titles, contexts, text_features, tokens)[1]
-    ids, cosines = top_neighbours(query_vectors, np.ascontiguousarray(vectors[training]), CANDIDATES)
-    ids = np.where(ids >= 0, training[ids], -1) if len(training) else ids
+    ids, cosines = top_neighbours(query_vectors, vectors[titles.training], CANDIDATES)
+    ids = np.append(titles.training, -1)[ids]
     ids, cosines = _select_voters(queries, ids, cosines, _channel_ids(channels))
     return Votes(queries, ids, cosines, support_of(part.margins(tokens, kinds, features)))
 
@@ -75,12 +75,8 @@ def _select_voters(
         ``ids`` and ``cosines`` of at most NEIGHBOURS neighbours per query, padded with -1 and 0.
     """
     channel_count = int(channels.values.max(initial=-1)) + 1
-    on_query_channel = channels.take(queries).multi_hot(channel_count)  # (queries, channels)
-    rows, columns = np.nonzero(ids >= 0)
-    neighbour_channels = channels.take(ids[rows, columns])
-    is_shared = on_query_channel[rows[neighbour_channels.row_ids], neighbour_channels.values]
-    is_voter = np.zeros(ids.shape, dtype=bool)
-    is_voter[rows, columns] = np.bincount(neighbour_channels.row_ids, is_shared, len(neighbour_channels)) == 0
+    is_on_channel = channels.take(queries).multi_hot(channel_count)  # (queries, channels)
+    is_voter = (ids >= 0) & ~share_value(ids, is_on_channel, channels)
     order = np.argsort(~is_voter, axis=1, kind="stable")[:, :NEIGHBOURS]  # voters first, nearest first
     is_voter, ids, cosines = (np.take_along_axis(array, order, axis=1) for array in (is_voter, ids, cosines))
     return np.where(is_voter, ids, -1), np.where(is_voter, cosines, np.float32(0))

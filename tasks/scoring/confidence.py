@@ -55,10 +55,8 @@ def held_out_votes(
         support: Function that returns the support of each label for titles, from their row numbers.
     """
     queries = sample_rows(titles.held_out, MAX_HELD_OUT)
-    training = titles.labelled("train")
-    ids, cosines = top_neighbours(vectors[queries], np.ascontiguousarray(vectors[training]), NEIGHBOURS)
-    neighbours = np.where(ids >= 0, training[ids], -1) if len(training) else ids
-    return Votes(queries, neighbours, cosines, support(queries))
+    ids, cosines = top_neighbours(vectors[queries], vectors[titles.training], NEIGHBOURS)
+    return Votes(queries, np.append(titles.training, -1)[ids], cosines, support(queries))
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ class Calibration:
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
         """Fits an isotonic regression to the scores of titles and whether their top labels are correct."""
-        return Calibration(scores, correct, *fit_shares(scores, correct)[:2])
+        knots, shares, _ = fit_shares(scores, correct)
+        return Calibration(fit_scores=scores, correct=correct, scores=knots, probabilities=shares)
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:
         """Computes the probability that the top label of each title is correct; 0 for a score of 0."""

@@ -71,11 +71,11 @@ def predict_held_out(
         vectors: Vectors of the titles, float32 (titles, dim), with unit norm or zero.
         k: Number of neighbours that vote.
     """
-    training, predictions = titles.labelled("train"), {}
+    predictions: ScoresByCell = {}
     for protocol in PROTOCOLS:
         queries = titles.labelled(protocol)
         if len(queries):
-            judgement = judge_knn(titles, vectors, queries, training, k)
+            judgement = judge_knn(titles, vectors, queries, k)
             predictions[form, protocol] = combine_predictions(judgement, family[queries], titles.oov[queries])
     return predictions
 

@@ -75,13 +75,27 @@ def neighbour_precision(
         truth: Marks the true labels of each query.
         training_labels: Label ids of each training title.
     """
-    rows, columns = np.nonzero(neighbours >= 0)
-    neighbour_labels = training_labels.take(neighbours[rows, columns])
-    neighbour_ids = neighbour_labels.row_ids  # neighbour in each pair (neighbour, label)
-    is_shared = truth[rows[neighbour_ids], neighbour_labels.values]
-    is_match = np.bincount(neighbour_ids, weights=is_shared, minlength=len(rows)) > 0
-    matches = np.bincount(rows, weights=is_match, minlength=len(neighbours))
+    matches = share_value(neighbours, truth, training_labels).sum(axis=1)
     return matches / np.maximum((neighbours >= 0).sum(axis=1), 1)
+
+
+def share_value(
+    neighbours: Int[np.ndarray, "queries k"], has_value: Bool[np.ndarray, "queries values"], values: Ragged
+) -> Bool[np.ndarray, "queries k"]:
+    """Returns whether each neighbour and its query have a value (label, channel) in common.
+
+    Args:
+        neighbours: Neighbours of each query as row numbers of ``values``; -1: no neighbour.
+        has_value: Whether each query has each value.
+        values: Values of all titles that may be neighbours.
+    """
+    rows, columns = np.nonzero(neighbours >= 0)
+    neighbour_values = values.take(neighbours[rows, columns])
+    ids = neighbour_values.row_ids  # neighbour in each pair (neighbour, value)
+    is_common = has_value[rows[ids], neighbour_values.values]
+    is_shared = np.zeros(neighbours.shape, dtype=bool)
+    is_shared[rows, columns] = np.bincount(ids, weights=is_common, minlength=len(rows)) > 0
+    return is_shared
 
 
 def measure(judged: Judged) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ labels vote. Scores that cannot be computed are replaced by ``{"n": 0, "reason":
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus
 from storage.formats.vocabulary import SPLITS
 from storage.shapes import Float32, Int
-from tasks.baselines.predictions import Predictions, vote
+from tasks.baselines.predictions import vote
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.linear_part import FORMS
 from tasks.predictor.prediction import predict
@@ -71,6 +72,21 @@ class CorpusTitles:
         rows = np.flatnonzero((self.split == split) & (self.labels.lengths > 0))
         limit = MAX_TRAINING if split == "train" else MAX_SCORED
         return sample_rows(rows, limit)
+
+    @cached_property
+    def training(self) -> np.ndarray:
+        """Row numbers, ascending, of the labelled training titles; a sample if there are many."""
+        return self.labelled("train")
+
+    @cached_property
+    def training_labels(self) -> Ragged:
+        """Label ids of the titles ``training``."""
+        return self.labels.take(self.training)
+
+    @cached_property
+    def label_counts(self) -> np.ndarray:
+        """Number of the titles ``training`` with each label, int64 (labels,)."""
+        return np.bincount(self.training_labels.values, minlength=self.label_count)
 
     @property
     def held_out(self) -> np.ndarray:
@@ -132,7 +148,7 @@ def held_out_sets(
         rng: Random generator of the bootstrap.
         reasons: Why a form or protocol has no titles, by name of the form or protocol.
     """
-    has_training = len(titles.labelled("train")) > 0
+    has_training = len(titles.training) > 0
     for form, protocol in itertools.product(FORMS, PROTOCOLS):
         queries = titles.labelled(protocol)
         form_reason = reasons.get(form) or ("" if has_training else "no training title has a label")
@@ -176,16 +192,14 @@ def score_title_vectors(
     no_queries = Judged(no_ids > 0, no_ids / 1, no_ids / 1, no_labels, no_labels)
     # An empty table defines the types of the columns, in case that no title is scored.
     tables = [_query_columns("", "", no_ids, no_ids, no_queries, no_queries)]
-    training = titles.labelled("train")
-    training_labels = titles.labels.take(training)
-    label_counts = np.bincount(training_labels.values, minlength=titles.label_count)
+    training_labels, label_counts = titles.training_labels, titles.label_counts
     for held_out in sets:
         if held_out.reason:
             protocols[held_out.protocol][held_out.form] = {"n": 0, "reason": held_out.reason}
             continue
         form_vectors, queries = vectors[held_out.form], held_out.queries
         truth = titles.labels.take(queries)
-        neighbours, cosines = top_neighbours(form_vectors[queries], form_vectors[training], k)
+        neighbours, cosines = top_neighbours(form_vectors[queries], form_vectors[titles.training], k)
         knn = judge(vote(neighbours, cosines, training_labels, label_counts), truth, training_labels)
         query_support = support(queries, held_out.form)
         predictions = predict(neighbours, cosines, training_labels, label_counts, query_support)
@@ -208,47 +222,21 @@ def score_title_vectors(
 
 
 def judge_knn(
-    titles: CorpusTitles, vectors: np.ndarray, queries: np.ndarray, training: np.ndarray, k: int
+    titles: CorpusTitles, vectors: Float32[np.ndarray, "titles dim"], queries: np.ndarray, k: int
 ) -> Judged:
     """Predicts the labels of held-out titles by k-NN, and compares them with the true labels.
+
+    A title with a zero vector has no neighbours and gets the most frequent label.
 
     Args:
         titles: All titles of the corpus.
         vectors: Vectors of the titles, with unit norm or zero.
         queries: Row numbers of the held-out titles, which must have labels.
-        training: Row numbers of the training titles that vote, which must have labels.
         k: Number of neighbours that vote.
     """
-    training_labels = titles.labels.take(training)
-    label_counts = np.bincount(training_labels.values, minlength=titles.label_count)
-    predictions = predict_labels(vectors[queries], vectors[training], training_labels, label_counts, k)
-    return judge(predictions, titles.labels.take(queries), training_labels)
-
-
-def predict_labels(
-    queries: Float32[np.ndarray, "queries dim"],
-    training: Float32[np.ndarray, "titles dim"],
-    labels: Ragged,
-    frequency: Int[np.ndarray, " labels"],
-    k: int = 10,
-) -> Predictions:
-    """Predicts labels by the vote of the k nearest training titles.
-
-    Args:
-        queries: Vectors of the titles to label, with unit norm or zero. A title with a zero vector has no
-            neighbours and gets the most frequent label.
-        training: Vectors of the training titles, with unit norm or zero.
-        labels: Label ids of the training titles.
-        frequency: Number of training titles with each label; of labels with equal votes, the more frequent
-            label is ranked first.
-        k: Number of neighbours that vote.
-    """
-    if len(training) != len(labels):
-        raise ValueError(
-            f"{len(training)} training vectors for {len(labels)} rows of labels; pass one vector per row"
-        )
-    neighbours, cosines = top_neighbours(queries, training, k)
-    return vote(neighbours, cosines, labels, frequency)
+    neighbours, cosines = top_neighbours(vectors[queries], vectors[titles.training], k)
+    predictions = vote(neighbours, cosines, titles.training_labels, titles.label_counts)
+    return judge(predictions, titles.labels.take(queries), titles.training_labels)
 
 
 def _query_columns(

@@ -36,7 +36,7 @@ class WordRemoval:
 
     word: str  # the removed word
     cosine: float  # cosine of the shortened left title and the right title
-    rank: int | None  # rank as in Explanation; None also if the model has no vector of the title
+    rank: int | None  # rank as in Explanation; None also if the model has no vector for the shortened title
     nearest: list[str]  # titles of the guide that are nearest to the shortened title
 
 
@@ -56,13 +56,13 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     """Explains the cosine of two titles. Channels and hours are compared only if the guide has both titles.
 
     Raises:
-        SearchError: The model knows no word, n-gram or meaning of one of the titles.
+        SearchError: The model has no vector for one of the titles.
     """
     encoder, queries = search.encoder, [search.look_up(Query(text)) for text in (left, right)]
-    with_context, dense = all(query.row is not None for query in queries), search.dense_features(queries)
+    with_context, features = all(query.row is not None for query in queries), search.query_features(queries)
     raw_titles = [query.raw_title for query in queries]
     contexts = [query.context if with_context else [] for query in queries]
-    names, offsets, parts = split_into_parts(encoder, raw_titles, contexts, dense)
+    names, offsets, parts = split_into_parts(encoder, raw_titles, contexts, features)
     contributions, title_vectors = compare_parts(parts[: offsets[1]], parts[offsets[1] :])
     if not all(vector.any() for vector in title_vectors):
         raise SearchError(no_match_message(right if title_vectors[0].any() else left))
@@ -75,12 +75,13 @@ def explain(search: TitleSearch, left: str, right: str) -> Explanation:
     title_words = parse_title(raw_titles[0]).display.split()
     words = title_words if len(title_words) > 1 else []
     shortened_titles = [" ".join(title_words[:i] + title_words[i + 1 :]) for i in range(len(words))]
-    description_features = dense[:1] - encoder.dense(raw_titles[:1])
-    left_dense = np.concatenate([dense[:1], encoder.dense(shortened_titles) + description_features])
+    description_features = features[:1] - encoder.sentence_features(raw_titles[:1])
+    shortened_features = encoder.sentence_features(shortened_titles) + description_features
+    left_features = np.concatenate([features[:1], shortened_features])
     left_vectors = encoder.embed_with_context(
-        [raw_titles[0], *shortened_titles], [contexts[0]] * (1 + len(shortened_titles)), left_dense
+        [raw_titles[0], *shortened_titles], [contexts[0]] * (1 + len(shortened_titles)), left_features
     )
-    similarity_vectors = encoder.similarity(left_dense, left_vectors[with_context])
+    similarity_vectors = encoder.similarity(left_features, left_vectors[with_context])
     right_vector = title_vectors[1].astype(np.float32)
     ranks = _rank_right_title(search, similarity_vectors, right_vector, with_context, (left, right))
     _, rank, _ = next(ranks)  # of the complete title; the shortened titles follow

@@ -8,7 +8,7 @@ hour and other kinds. There is a part for each word, one for the meaning, and on
 
     [w m ‖ v] = Σ_word [0 ‖ bag_word] / r + [w m ‖ s / r] + Σ_kind [0 ‖ bag_kind] / r,     r = |bag + s|
 
-If the model has a memory, the key of the nearest memory slot is concatenated with v and is a part of its own.
+If the model has a memory, the key of the nearest memory slot is concatenated with v and is a separate part.
 The part of a word contains the token of the word, its character n-grams, its tokens for the first and the
 last position in the title, and half of each bigram with the word. The remaining tokens of the title, such as
 the token for its length, are the part FORM.
@@ -49,7 +49,7 @@ def split_into_parts(
     encoder: TitleEncoder,
     titles: Sequence[str],
     contexts: Sequence[Sequence[str]] | None = None,
-    dense: np.ndarray | None = None,
+    features: np.ndarray | None = None,
     token_ids: Ragged | None = None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """Splits the vector of each title into parts, whose normalized sum is the similarity vector of the title.
@@ -58,7 +58,7 @@ def split_into_parts(
         encoder: Encoder that computes the vectors.
         titles: Titles as spelled in the guide.
         contexts: Context tokens (channel, hour …) of each title; None: vectors without context.
-        dense: Sentence features, float32 (titles, features); None: computed from the titles.
+        features: Sentence features, float32 (titles, features); None: computed from the titles.
         token_ids: Token ids, as in ``TitleEncoder.embed_with_context``; None: they are looked up.
 
     Returns:
@@ -67,7 +67,7 @@ def split_into_parts(
         ``offsets[i]`` to ``offsets[i + 1]``. A part whose tokens the model does not know is zero.
     """
     contexts = [()] * len(titles) if contexts is None else contexts
-    dense = encoder.dense(titles) if dense is None else dense
+    features = encoder.sentence_features(titles) if features is None else features
     words = [list(dict.fromkeys(split_words(parse_title(title).display))) for title in titles]
     lengths = np.array([len(title_words) + len(NON_WORD_PARTS) for title_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -85,15 +85,15 @@ def split_into_parts(
     order = np.argsort(part_ids, kind="stable")
     ids = np.repeat(positions, parts_per_token)[order]
     starts = np.searchsorted(part_ids[order], np.arange(offsets[-1] + 1))
-    weights = encoder.bag.values(bags, kinds) / np.maximum(parts_per_token, 1).astype(np.float32)
+    weights = encoder.bag.entry_weights(bags, kinds) / np.maximum(parts_per_token, 1).astype(np.float32)
     parts = sum_rows(rows, ids, starts, np.repeat(weights, parts_per_token)[order])
     bag = add_up_parts(parts, offsets)
     parts = parts * np.repeat(_inverse_norms(bag), lengths, axis=0)
     meaning_rows = offsets[1:] - len(NON_WORD_PARTS) + NON_WORD_PARTS.index(MEANING)
     meanings = np.zeros((len(titles), 0), dtype=np.float32)
     if encoder.meaning is not None:
-        meanings = np.float32(MEANING_WEIGHT) * encoder.meaning.project(dense)
-        parts[meaning_rows] = encoder.bag.sentence_part(bags, kinds, dense, encoder.meaning.layer)
+        meanings = np.float32(MEANING_WEIGHT) * encoder.meaning.project(features)
+        parts[meaning_rows] = encoder.bag.sentence_part(bags, kinds, features, encoder.meaning.layer)
     parts *= np.repeat(_inverse_norms(unit_rows(bag) + parts[meaning_rows]), lengths, axis=0)
     if encoder.slots is not None:
         vectors = append_slot_key(add_up_parts(parts, offsets), encoder.slots, encoder.bag.nearest_slot)

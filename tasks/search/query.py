@@ -24,5 +24,5 @@ class ResolvedQuery:
 
     @property
     def has_context(self) -> bool:
-        """Whether a channel or an hour is known, so that vectors with context are compared."""
+        """Whether the query has a channel or an hour, so that vectors with context are compared."""
         return self.row is not None or bool(self.context)

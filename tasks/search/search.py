@@ -20,7 +20,7 @@ from storage.arrays import open_array
 from storage.errors import ExpectedError
 from storage.shapes import Float32
 from tasks.encoder.title_encoder import TitleEncoder
-from tasks.neighbours.index import AUTO, Exact, Index, IndexMissing, SearchSettings, query_recall
+from tasks.neighbours.index import AUTO, Index, IndexMissing, SearchSettings, query_recall
 from tasks.search.airing import UnknownChannel, channel_tokens, find_channel
 from tasks.search.editions import group_editions
 from tasks.search.query import Query, ResolvedQuery
@@ -52,7 +52,7 @@ class Neighbour:
 
 
 def no_match_message(title: str) -> str:
-    """Returns the error message for a title of which the model knows no word and no n-gram."""
+    """Returns the error message for a title for which the model has no vector."""
     reason = "none of its words or letter sequences is in the guide. Try another spelling"
     return f"nothing is known of the title {title!r}: {reason}"
 
@@ -65,7 +65,7 @@ class TitleSearch:
         titles: One row per title of the guide, with COLUMNS and, if available, OPTIONAL_COLUMNS.
         vectors_with_context: Similarity vectors that include channels and hours, float32 (titles, dim).
         vectors_without_context: Similarity vectors of the text alone, float32 (titles, dim).
-        dense: Sentence and description vectors of titles (tasks/encoder/bag.py), (titles, features).
+        features: Sentence and description vectors of titles (tasks/encoder/bag.py), (titles, features).
         search: Settings of the index: exact or approximate search.
     """
 
@@ -75,16 +75,18 @@ class TitleSearch:
         titles: pa.Table,
         vectors_with_context: np.ndarray,
         vectors_without_context: np.ndarray,
-        dense: np.ndarray,
+        features: np.ndarray,
         search: SearchSettings = AUTO,
     ) -> None:
         self.encoder, self.titles, self.search = encoder, titles, search
         self.vectors_with_context = vectors_with_context
-        self.vectors_without_context, self.dense = vectors_without_context, dense
+        self.vectors_without_context, self.features = vectors_without_context, features
         self.columns: dict[str, Sequence[Any]] = titles.select(COLUMNS[:2]).to_pydict()
         self.columns |= {name: TextLists(titles[name]) for name in COLUMNS[2:]}
         has_kinds = "programme_kinds" in titles.column_names
         self._kinds = TextLists(titles["programme_kinds"]) if has_kinds else [[]] * len(titles)
+        self._vectors = {True: vectors_with_context, False: vectors_without_context}
+        self._indexes: dict[bool, Index] = {}  # by whether the vectors include context; built when needed
 
     @staticmethod
     def open(folder: Path | str, search: SearchSettings = AUTO) -> "TitleSearch":
@@ -93,19 +95,19 @@ class TitleSearch:
         file = pq.ParquetFile(folder / "titles.parquet")
         titles = file.read([name for name in COLUMNS + OPTIONAL_COLUMNS if name in file.schema_arrow.names])
         if (folder / "similarity.npy").exists():
-            arrays = [open_array(folder, name) for name in (*SIMILARITY_ARRAYS, "dense")]
+            with_context, without_context = (open_array(folder, name) for name in SIMILARITY_ARRAYS)
+            features = open_array(folder, "dense")
         else:
-            vectors, no_features = open_array(folder, "vectors"), np.zeros((len(titles), 0), dtype=np.float32)
-            arrays = [vectors, vectors, no_features]
-        return TitleSearch(encoder, titles, *arrays, search=search)
+            with_context = without_context = open_array(folder, "vectors")
+            features = np.zeros((len(titles), 0), dtype=np.float32)
+        return TitleSearch(encoder, titles, with_context, without_context, features, search)
 
     def similar(self, query: Query | str, k: int = 10) -> list[Neighbour]:
         """Returns the k (1 to 1000) nearest titles of other shows. The editions of a show are one entry.
 
         Raises:
-            SearchError: k is out of range, the model knows no word, n-gram or meaning of the title, the
-                guide does not have the channel, the hour is invalid, or the library for approximate search
-                is not installed.
+            SearchError: k is out of range, the model has no vector for the title, the guide does not have
+                the channel, the hour is invalid, or the library for approximate search is not installed.
         """
         (neighbours,) = self.similar_many([Query(query) if isinstance(query, str) else query], k)
         if isinstance(neighbours, SearchError):
@@ -160,8 +162,8 @@ class TitleSearch:
             for row, (show, title) in zip(rows.tolist(), shows.items(), strict=True)
         ]
         table = pa.Table.from_pylist(records, self.titles.select(COLUMNS).schema)
-        no_dense = np.zeros((len(rows), self.dense.shape[1]), dtype=np.float32)
-        return TitleSearch(self.encoder, table, vectors[0], vectors[1], no_dense, self.search)
+        no_features = np.zeros((len(rows), self.features.shape[1]), dtype=np.float32)
+        return TitleSearch(self.encoder, table, vectors[0], vectors[1], no_features, self.search)
 
     def look_up(self, query: Query) -> ResolvedQuery:
         """Matches a query with a title of the guide: of the titles of the show, the one that airs most often.
@@ -186,7 +188,7 @@ class TitleSearch:
         return ResolvedQuery(query, row, raw_title, tokens)
 
     def embed(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries dim"]:
-        """Computes the similarity vector of each query; zero if the model knows no part of the title."""
+        """Computes the similarity vector of each query; zero if the model has no vector for the title."""
         vectors = np.zeros((len(queries), self.vectors_with_context.shape[1]), dtype=np.float32)
         positions = []  # of the queries whose vectors are not stored
         for position, query in enumerate(queries):
@@ -197,27 +199,27 @@ class TitleSearch:
         if positions:
             queries = [queries[position] for position in positions]
             titles, contexts = [query.query.title for query in queries], [query.context for query in queries]
-            dense = self.dense_features(queries)
-            without_context, with_context = self.encoder.embed_with_context(titles, contexts, dense)
-            has_context = np.array([[query.has_context] for query in queries])
-            title_vectors = np.where(has_context, with_context, without_context)
-            vectors[positions] = self.encoder.similarity(dense, title_vectors)
+            features = self.query_features(queries)
+            without_context, with_context = self.encoder.embed_with_context(titles, contexts, features)
+            title_vectors = np.where(
+                [[query.has_context] for query in queries], with_context, without_context
+            )
+            vectors[positions] = self.encoder.similarity(features, title_vectors)
         return vectors
 
-    def dense_features(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
+    def query_features(self, queries: Sequence[ResolvedQuery]) -> Float32[np.ndarray, "queries features"]:
         """Returns the sentence and description vectors of queries; computes vectors that are not stored."""
-        dense = np.zeros((len(queries), self.dense.shape[1]), dtype=np.float32)
-        positions = []  # of the queries whose features are not stored
+        features = np.zeros((len(queries), self.features.shape[1]), dtype=np.float32)
+        new_texts: dict[int, Query] = {}  # queries whose features are not stored, by position
         for position, resolved in enumerate(queries):
             if resolved.row is not None and not resolved.query.description:
-                dense[position] = self.dense[resolved.row]
+                features[position] = self.features[resolved.row]
             else:
-                positions.append(position)
-        if positions:
-            texts = [queries[position].query for position in positions]
-            titles, descriptions = [query.title for query in texts], [query.description for query in texts]
-            dense[positions] = self.encoder.dense(titles, descriptions)
-        return dense
+                new_texts[position] = resolved.query
+        if new_texts:
+            titles, descriptions = zip(*((text.title, text.description) for text in new_texts.values()))
+            features[list(new_texts)] = self.encoder.sentence_features(titles, descriptions)
+        return features
 
     def recall_note(self, k: int = 10, query: Query | None = None) -> str:
         """Returns a sentence on the recall of the approximate search, measured on 200 titles; "" if exact.
@@ -226,9 +228,9 @@ class TitleSearch:
         """
         with_context = query is None or self.look_up(query).has_context
         index = self._index(with_context)
-        if isinstance(index, Exact):
+        if index.is_exact:
             return ""
-        vectors = self.vectors_with_context if with_context else self.vectors_without_context
+        vectors = self._vectors[with_context]
         recall, count = query_recall(index, np.array(vectors), k + 1), min(200, len(vectors))
         return f"approximate search: recall {recall:.3f} of the {k} nearest, measured on {count} titles"
 
@@ -253,34 +255,31 @@ class TitleSearch:
         names, shows, labels, channels = (self.columns[name] for name in COLUMNS)
         pairs = zip(rows, cosines, strict=True)
         candidates = [(row, cosine) for row, cosine in pairs if row >= 0 and shows[row] != excluded_show]
-        neighbours = []
-        for group in group_editions([names[row] for row, _ in candidates])[:k]:
-            row, cosine = candidates[group.first]
-            details = labels[row], channels[row], len(group.others), self._kinds[row]
-            neighbours.append(Neighbour(names[row], round(cosine, 4), *details))
-        return neighbours
+        return [
+            Neighbour(
+                title=names[row],
+                cosine=round(cosine, 4),
+                categories=labels[row],
+                channels=channels[row],
+                editions=len(group.others),
+                kinds=self._kinds[row],
+            )
+            for group in group_editions([names[row] for row, _ in candidates])[:k]
+            for row, cosine in [candidates[group.first]]
+        ]
 
     def replace_indexes_(self, replace: Callable[[Index], Index]) -> None:
         """Replaces each of the two indexes by ``replace(index)``, an index of the same titles."""
-        self._index_with_context = replace(self._index_with_context)
-        self._index_without_context = replace(self._index_without_context)
+        for with_context in (True, False):
+            self._indexes[with_context] = replace(self._index(with_context))
 
     def _index(self, with_context: bool) -> Index:
-        return self._index_with_context if with_context else self._index_without_context
-
-    @cached_property
-    def _index_with_context(self) -> Index:
-        return self._open_index(self.vectors_with_context)
-
-    @cached_property
-    def _index_without_context(self) -> Index:
-        return self._open_index(self.vectors_without_context)
-
-    def _open_index(self, vectors: np.ndarray) -> Index:
-        try:
-            return self.search.open(np.asarray(vectors))
-        except IndexMissing as error:
-            raise SearchError(str(error)) from error
+        if with_context not in self._indexes:
+            try:
+                self._indexes[with_context] = self.search.open(np.asarray(self._vectors[with_context]))
+            except IndexMissing as error:
+                raise SearchError(str(error)) from error
+        return self._indexes[with_context]
 
     def _optional_value(self, name: str, row: int) -> Any:
         return self.titles[name][row].as_py() if name in self.titles.column_names else None

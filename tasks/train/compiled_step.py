@@ -149,7 +149,7 @@ class CompiledStep:
         self._touched = tensors["touched"].numpy()
         objective, token_counts = settings.objective, torch.arange(max_tokens + 1).clamp(min=1).float()
         self._temperatures = np.float32(objective.temperature), np.float32(objective.context_temperature)
-        self._alpha = settings.encoder.weights()
+        self._alpha = settings.encoder.kind_weights()
         self._powers = token_counts.pow(-settings.encoder.length_power).numpy()
         self._labels, self._layer = (tensors[f"{name}.rows"].numpy() for name in ("labels", LAYER))
         self._scratch: dict[str, np.ndarray] = {}
@@ -197,7 +197,7 @@ class CompiledStep:
         _loops.sum_rows(self._rows, entries, bag)
         _loops.make_unit(bag, bag_factors)
         vectors, sentence_vectors = bag, None
-        if bags.dense.shape[1]:
+        if bags.features.shape[1]:
             sentence_vectors = self._add_sentences(bag, bags)
             vectors = sentence_vectors.vectors
         units, unit_factors = scratch("units", labels, dim), scratch("unit_factors", labels)
@@ -213,7 +213,7 @@ class CompiledStep:
             _, factors, projections, projection_factors = sentence_vectors
             squared_norm += _loops.unit_backward(grads, vectors, factors, grads)
             squared_norm += _loops.unit_backward(grads, projections, projection_factors, projections)
-            layer_grads = self._multiply(projections.T, bags.dense.numpy(), "layer_grads")
+            layer_grads = self._multiply(projections.T, bags.features.numpy(), "layer_grads")
             squared_norm += _loops.sum_of_squares(layer_grads)
         squared_norm += _loops.unit_backward(grads, bag, bag_factors, grads)
         gradients = Gradients(loss, entries, grads, label_grads, layer_grads)
@@ -228,7 +228,7 @@ class CompiledStep:
         titles, dim = bag.shape
         vectors, factors = self._scratch_array("vectors", titles, dim), self._scratch_array("factors", titles)
         projection_factors = self._scratch_array("projection_factors", titles)
-        projections = self._multiply(bags.dense.numpy(), self._layer.T, "projections")
+        projections = self._multiply(bags.features.numpy(), self._layer.T, "projections")
         _loops.make_unit(projections, projection_factors)
         scales = sentence_scales(self._encoder, bags).numpy()
         np.add(bag, np.multiply(scales, projections, out=vectors), out=vectors)

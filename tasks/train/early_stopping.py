@@ -60,7 +60,9 @@ class TuningSet:
         The tuning_score is missing if there are no validation titles.
         """
         encoder = trainer.settings.encoder
-        validation_features, base_features = (encoder.dense(*vectors) for vectors in self._sentence_vectors)
+        validation_features, base_features = (
+            encoder.sentence_features(*vectors) for vectors in self._sentence_vectors
+        )
         base_vectors = trainer.vectors(self._base_tokens, self._bagger, base_features)
         sample = base_vectors[:: max(1, len(base_vectors) // COLLAPSE_SAMPLE)]
         scores = {"mean_cosine": mean_cosine(sample), "effective_rank": effective_rank(sample)}

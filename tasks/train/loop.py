@@ -207,7 +207,9 @@ class Training:
     def _training_vectors(self) -> torch.Tensor:
         """Returns the current vectors of the training titles, with their context tokens (channel, hour …)."""
         ids, corpus = self.tuning_set.training, self._corpus
-        sentence_features = self.settings.encoder.dense(corpus.sentences[ids], corpus.descriptions[ids])
+        sentence_features = self.settings.encoder.sentence_features(
+            corpus.sentences[ids], corpus.descriptions[ids]
+        )
         tokens, bagger = corpus.tokens.take(ids), Bagger(corpus.kinds)
         return self.trainer.vectors(tokens, bagger, sentence_features, untrained=True)
 

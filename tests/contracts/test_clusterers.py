@@ -42,9 +42,9 @@ def groups(
 def test_distant_groups_become_clusters_ordered_by_size(clusterer: Clusterer):
     vectors, truth = groups([90, 80, 70, 60, 50])
     partition = run(with_cluster_count(clusterer, 5), vectors)
-    assert partition.labels.dtype == np.int32 and partition.labels.shape == (350,)
-    assert adjusted_rand(truth, partition.labels) > 0.9
-    sizes = np.bincount(partition.labels[partition.labels >= 0])
+    assert partition.clusters.dtype == np.int32 and partition.clusters.shape == (350,)
+    assert adjusted_rand(truth, partition.clusters) > 0.9
+    sizes = np.bincount(partition.clusters[partition.clusters >= 0])
     assert (np.diff(sizes) <= 0).all() and sizes.min() > 0 and partition.count == len(sizes)
     assert not partition.collapsed
 
@@ -53,7 +53,7 @@ def test_distant_groups_become_clusters_ordered_by_size(clusterer: Clusterer):
 def test_one_seed_gives_one_result(clusterer: Clusterer):
     vectors, _ = groups([30, 40, 50], spread=0.3)
     first, second = run(clusterer, vectors, seed=5), run(clusterer, vectors, seed=5)
-    np.testing.assert_array_equal(first.labels, second.labels)
+    np.testing.assert_array_equal(first.clusters, second.clusters)
     assert (first.note, first.iterations, first.collapsed) == (
         second.note,
         second.iterations,
@@ -69,15 +69,15 @@ def test_the_order_of_the_titles_does_not_matter(clusterer: Clusterer):
         run(with_cluster_count(clusterer, 4), vectors),
         run(with_cluster_count(clusterer, 4), vectors[shuffle]),
     )
-    assert adjusted_rand(plain.labels[shuffle], shuffled.labels) > 0.99
+    assert adjusted_rand(plain.clusters[shuffle], shuffled.clusters) > 0.99
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 def test_zero_rows_are_noise_and_change_nothing_else(clusterer: Clusterer):
     vectors, _ = groups([30, 40])
-    expected = run(with_cluster_count(clusterer, 2), vectors).labels
+    expected = run(with_cluster_count(clusterer, 2), vectors).clusters
     with_zeros = np.insert(vectors, [0, 35, 70], 0, axis=0)
-    labels = run(with_cluster_count(clusterer, 2), with_zeros).labels
+    labels = run(with_cluster_count(clusterer, 2), with_zeros).clusters
     zero = ~with_zeros.any(1)
     assert (labels[zero] == -1).all()
     assert adjusted_rand(labels[~zero], expected) > 0.99
@@ -86,18 +86,18 @@ def test_zero_rows_are_noise_and_change_nothing_else(clusterer: Clusterer):
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 def test_empty(clusterer: Clusterer):
     partition = run(clusterer, np.zeros((0, 4), np.float32))
-    assert partition.labels.shape == (0,) and partition.count == 0 and not partition.collapsed
+    assert partition.clusters.shape == (0,) and partition.count == 0 and not partition.collapsed
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 @pytest.mark.parametrize("titles", [1, 3])
 def test_all_zero(clusterer: Clusterer, titles: int):
-    assert run(clusterer, np.zeros((titles, 4), np.float32)).labels.tolist() == [-1] * titles
+    assert run(clusterer, np.zeros((titles, 4), np.float32)).clusters.tolist() == [-1] * titles
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)
 def test_single(clusterer: Clusterer):
-    assert run(clusterer, np.eye(1, 4, dtype=np.float32)).labels.tolist() == [-1]
+    assert run(clusterer, np.eye(1, 4, dtype=np.float32)).clusters.tolist() == [-1]
 
 
 @pytest.mark.parametrize("clusterer", CLUSTERERS)

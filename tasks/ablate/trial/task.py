@@ -113,11 +113,11 @@ def _score_clusters(
     titles = np.flatnonzero(corpus.split != PLACEHOLDER)
     nearest = settings.search.open(vectors[titles]).nearest_to_each(settings.strategy.neighbours)
     seeds = range(settings.seed, settings.seed + settings.seeds)
-    clustering = cluster_with_seeds(settings.strategy, vectors[titles], Neighbours(*nearest), seeds).typical
+    partition = cluster_with_seeds(settings.strategy, vectors[titles], Neighbours(*nearest), seeds).typical
     labels = corpus.labels.take(titles)
     reference = reference_labels(labels, len(corpus.label_names), corpus.split[titles] == TRAIN)
     is_labelled = reference >= 0
-    clusters = noise_as_singletons(clustering.labels)[is_labelled]
+    clusters = noise_as_singletons(partition.clusters)[is_labelled]
     precision, recall = b_cubed_per_title(clusters, reference[is_labelled])
     f_score = 2 * precision * recall / (precision + recall)
     rows = titles[is_labelled]

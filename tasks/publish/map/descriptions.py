@@ -13,16 +13,16 @@ from storage.formats.vocabulary import batches_of
 MAX_CHARACTERS = 200  # maximum length of an excerpt
 
 
-def read_excerpts(guide: Path, variants: Path, titles: int, folder: Path) -> list[str]:
+def read_excerpts(guide: Path, variants: Path, title_count: int, folder: Path) -> list[str]:
     """Returns the beginning of the most frequently aired description of each title; "" without a description.
 
     Args:
         guide: Guide folder. If it does not contain descriptions.parquet, all excerpts are "".
         variants: Parquet file that maps raw_title to title_id.
-        titles: Number of titles.
+        title_count: Number of titles.
         folder: Folder for temporary files.
     """
-    excerpts = [""] * titles
+    excerpts = [""] * title_count
     if not (guide / "descriptions.parquet").exists():
         return excerpts
     with tempfile.TemporaryDirectory(dir=folder) as work, temporary_database(Path(work)) as connection:

@@ -73,19 +73,19 @@ def compute_positions(
         seed: Seed of the sampling.
         previous: Positions on the previous map, NaN for new titles; ignored if more than half are new.
     """
-    titles = len(plane)
+    title_count = len(plane)
     links = _build_links(ids[:, :MAX_LINKS], cosines[:, :MAX_LINKS])
     is_linked = np.diff(links.offsets) > 0
     if is_linked.sum() <= 2:
         return _fit_page(plane)
-    generator, rounds = np.random.default_rng(seed), int(np.clip(1e7 / titles, 200, 500))
-    if previous is not None and 2 * int((~np.isnan(previous[:, 0])).sum()) >= titles:
+    generator, rounds = np.random.default_rng(seed), int(np.clip(1e7 / title_count, 200, 500))
+    if previous is not None and 2 * int((~np.isnan(previous[:, 0])).sum()) >= title_count:
         start = _place_new_titles(previous, links)
         start *= _best_scale(start, links, generator)
         return _align(_move(start, links, rounds // 4, generator, SMALL_STEP), previous)
     positions = _move(_smooth(plane, links), links, rounds, generator, STEP)
     if not is_linked.all():  # titles without links follow the affine map that fits the move of linked titles
-        affine = np.column_stack([plane, np.ones(titles)])
+        affine = np.column_stack([plane, np.ones(title_count)])
         mapping = np.linalg.lstsq(affine[is_linked], positions[is_linked], rcond=None)[0]
         bounds = np.quantile(positions[is_linked], [0.02, 0.98], axis=0)
         positions[~is_linked] = np.clip(affine[~is_linked] @ mapping, *bounds)
@@ -126,10 +126,10 @@ def _build_links(ids: np.ndarray, cosines: np.ndarray) -> Links:
 
 def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the fields of Links: each title is linked with its neighbours, in both directions."""
-    titles, neighbours = ids.shape
+    title_count, neighbours = ids.shape
     symmetric_strength, one_way = strength.copy(), np.zeros(strength.shape, dtype=np.bool_)
-    offsets = np.zeros(titles + 1, dtype=np.int64)
-    for title in range(titles):
+    offsets = np.zeros(title_count + 1, dtype=np.int64)
+    for title in range(title_count):
         for rank in range(neighbours):
             if strength[title, rank] > 0:
                 target, reverse_strength = ids[title, rank], 0.0
@@ -141,9 +141,9 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
                 offsets[title + 1] += 1
                 offsets[target + 1] += one_way[title, rank]
     offsets = np.cumsum(offsets)
-    ends, sums = offsets[:-1].copy(), np.zeros(titles)
+    ends, sums = offsets[:-1].copy(), np.zeros(title_count)
     targets, weights = np.empty(offsets[-1], dtype=np.int32), np.empty(offsets[-1], dtype=np.float32)
-    for title in range(titles):
+    for title in range(title_count):
         for rank in range(neighbours):
             if strength[title, rank] > 0:
                 target, value = ids[title, rank], symmetric_strength[title, rank]
@@ -154,7 +154,7 @@ def _make_symmetric(ids: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, 
                     targets[ends[target]], weights[ends[target]] = title, value
                     ends[target] += 1
                     sums[target] += value
-    for title in range(titles):
+    for title in range(title_count):
         for link in range(offsets[title], offsets[title + 1]):
             weights[link] /= sums[title]
     return offsets, targets, weights

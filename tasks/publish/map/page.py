@@ -60,10 +60,13 @@ class MapContent:
     reasons: Reasons | None = None  # why neighbours are similar; None for a large map
 
     def __post_init__(self) -> None:
-        titles, clusters = len(self.titles), len(self.cluster_names)
+        title_count, clusters = len(self.titles), len(self.cluster_names)
         for names, rows in (
-            ("xy categories channels airings languages days times held_out clusters subclusters", titles),
-            ("neighbours cosines", titles),
+            (
+                "xy categories channels airings languages days times held_out clusters subclusters",
+                title_count,
+            ),
+            ("neighbours cosines", title_count),
             ("cluster_categories cluster_colours", clusters),
             ("subcluster_parents", len(self.subcluster_names)),
         ):
@@ -74,7 +77,7 @@ class MapContent:
             ("xy", -1.0, 1.0),
             ("cosines", -1.0, 1.0),
             ("clusters", -1, clusters - 1),
-            ("neighbours", -1, titles - 1),
+            ("neighbours", -1, title_count - 1),
         ):
             values = np.asarray(getattr(self, name))
             is_inside = (values >= low - 1e-4) & (values <= high + 1e-4)  # false for NaN; tolerates rounding
@@ -102,6 +105,7 @@ def make_facts(titles: pa.Table, scores: Mapping[str, Any]) -> dict[str, str]:
 def make_content(
     titles: pa.Table,
     map_titles: MapTitles,
+    *,
     clustering: Path,
     facts: Mapping[str, str],
     settings: PublishSettings,
@@ -160,13 +164,13 @@ def render_map(content: MapContent) -> str:
 
 def encode_content(content: MapContent) -> str:
     """Encodes the content of the map as JSON for map_data.js, escaped for an HTML script element."""
-    titles = len(content.titles)
+    title_count = len(content.titles)
     name_lists: dict[str, Any] = {
         **_pack_name_lists("category", "categories", content.categories),
         **_pack_name_lists("channel", "channels", content.channels),
         **_pack_name_lists("language", "languages", [(name,) if name else () for name in content.languages]),
         **_pack_name_lists("day", "days", content.days),
-        **_pack_name_lists("kind", "kinds", content.kinds or [()] * titles),
+        **_pack_name_lists("kind", "kinds", content.kinds or [()] * title_count),
     }
     category_index = {name: index for index, name in enumerate(name_lists["categoryNames"])}
     data = {
@@ -188,7 +192,9 @@ def encode_content(content: MapContent) -> str:
         "clusterColours": list(content.cluster_colours),
         "neighbourCount": int(content.neighbours.shape[1]),
         # index + 1 of each neighbour, 0 for a missing one; two bytes suffice for up to 65,534 titles
-        "neighbours": _pack(content.neighbours.astype(np.int64) + 1, "<u2" if titles < 65_535 else "<u4"),
+        "neighbours": _pack(
+            content.neighbours.astype(np.int64) + 1, "<u2" if title_count < 65_535 else "<u4"
+        ),
         "cosines": _pack(np.rint(content.cosines * 100), "<i1"),  # the card shows two decimals
         "descriptions": list(content.descriptions),
         "heldOut": _pack(content.held_out, "<u1"),

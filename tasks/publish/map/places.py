@@ -21,6 +21,7 @@ from tasks.publish.map.reasons import Reasons, find_reasons
 
 POSITIONS_FILE = "places.parquet"  # file with the positions, from which the next layout starts
 MAX_EXPLAINED = 100_000  # maximum number of titles of a map with reasons, which take 7 KB per title
+TEXT_COLUMNS = ["raw_title", "context"]  # columns of titles.parquet from which reasons are computed
 REASON_ARRAYS = ("left", "right", "share")  # array fields of Reasons, which are stored in NAME.npy
 
 
@@ -37,6 +38,7 @@ class MapTitles:
 
 
 def write_layout(
+    *,
     corpus: Path,
     encoder: Path,
     vectors: Path,
@@ -68,23 +70,20 @@ def write_layout(
     shows = titles["show_key"].take(pa.array(rows)).combine_chunks()
     start_positions = None if previous is None else _previous_positions(previous, shows.to_pylist())
     map_rows = _map_rows(rows, len(splits))
+    # The links are those of the stage cluster, so that clusters form groups on the map.
     graph, cosines = (open_array(nearest, name)[rows, :MAX_LINKS] for name in ("graph", "graph_cosines"))
-    links = map_rows[graph], cosines  # the same links as for clustering, so clusters form groups on the map
     with ThreadPoolExecutor(1) as pool:  # the loops of the layout release the global interpreter lock
-        plane = principal_plane(title_vectors, rows)
-        layout = pool.submit(compute_positions, plane, *links, seed=seed, previous=start_positions)
+        layout = pool.submit(
+            compute_positions,
+            principal_plane(title_vectors, rows),
+            map_rows[graph],
+            cosines,
+            seed=seed,
+            previous=start_positions,
+        )
         if len(rows) <= MAX_EXPLAINED:
-            corpus_files, title_encoder = open_corpus(corpus), TitleEncoder.open(encoder)
-            texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
-            raw_titles, contexts = (column.to_pylist() for column in texts.take(pa.array(rows)).columns)
-            reasons = find_reasons(
-                title_encoder,
-                raw_titles,
-                map_rows[open_array(nearest, "neighbours")[rows, :neighbours]],
-                contexts,
-                title_encoder.bag.dense(corpus_files.sentences[rows], corpus_files.descriptions[rows]),
-                corpus_files.complete_tokens(rows),
-            )
+            map_neighbours = map_rows[open_array(nearest, "neighbours")[rows, :neighbours]]
+            reasons = _explain_neighbours(corpus, TitleEncoder.open(encoder), rows, map_neighbours)
             for name in REASON_ARRAYS:
                 np.save(folder / f"{name}.npy", getattr(reasons, name))
             pq.write_table(pa.table({"words": reasons.words}), folder / "words.parquet")
@@ -95,6 +94,22 @@ def write_layout(
         columns["fresh"] = np.isnan(start_positions[:, 0])
     pq.write_table(pa.table(columns), folder / POSITIONS_FILE)
     return len(rows)
+
+
+def _explain_neighbours(
+    corpus: Path, encoder: TitleEncoder, rows: np.ndarray, neighbours: np.ndarray
+) -> Reasons:
+    """Explains why the titles on the map, which are ``rows`` of the Corpus, are similar to ``neighbours``."""
+    files, table = open_corpus(corpus), pq.read_table(corpus / "titles.parquet", columns=TEXT_COLUMNS)
+    raw_titles, contexts = (column.to_pylist() for column in table.take(pa.array(rows)).columns)
+    return find_reasons(
+        encoder,
+        raw_titles,
+        neighbours,
+        contexts=contexts,
+        features=encoder.bag.sentence_features(files.sentences[rows], files.descriptions[rows]),
+        token_ids=files.complete_tokens(rows),
+    )
 
 
 def read_map_titles(layout: Path, nearest: Path, neighbours: int) -> MapTitles:
@@ -110,7 +125,7 @@ def read_map_titles(layout: Path, nearest: Path, neighbours: int) -> MapTitles:
     nearest_rows, reasons = open_array(nearest, "neighbours"), None
     if (layout / "words.parquet").exists():
         words = pq.read_table(layout / "words.parquet")["words"].to_pylist()
-        reasons = Reasons(words, *(np.load(layout / f"{name}.npy") for name in REASON_ARRAYS))
+        reasons = Reasons(words, **{name: np.load(layout / f"{name}.npy") for name in REASON_ARRAYS})
     return MapTitles(
         corpus_rows=corpus_rows,
         xy=np.column_stack([table["x"], table["y"]]),
@@ -121,12 +136,12 @@ def read_map_titles(layout: Path, nearest: Path, neighbours: int) -> MapTitles:
     )
 
 
-def _map_rows(corpus_rows: np.ndarray, titles: int) -> np.ndarray:
+def _map_rows(corpus_rows: np.ndarray, title_count: int) -> np.ndarray:
     """Returns the row on the map of each title of the corpus, int32 (titles + 1,); -1 if not on the map.
 
     The additional last entry is -1, so that the index -1, which means no neighbour, gives -1.
     """
-    map_rows = np.full(titles + 1, -1, dtype=np.int32)
+    map_rows = np.full(title_count + 1, -1, dtype=np.int32)
     map_rows[corpus_rows] = np.arange(len(corpus_rows))
     return map_rows
 

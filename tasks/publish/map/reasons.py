@@ -3,7 +3,8 @@
 The vector of a title is a sum of parts (tasks/search/parts.py): one per word, one for the meaning of the
 title (its sentence vector), and one per kind of airing context, such as channel or hour. Therefore, the
 cosine of two titles is a sum over pairs of parts. A reason is a pair of two words, or a pair of the same
-kind, such as the channels of both titles. A pair of a word and a channel would mean nothing to readers.
+kind, such as the channels of both titles. Pairs such as a word and a channel are omitted, because readers
+would not understand them.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def find_reasons(
     raw_titles: Sequence[str],
     neighbours: Int[np.ndarray, "titles k"],
     contexts: Sequence[Sequence[str]] | None = None,
-    dense: np.ndarray | None = None,
+    features: np.ndarray | None = None,
     token_ids: Ragged | None = None,
 ) -> Reasons:
     """Finds the reasons why each title is similar to its first NEIGHBOURS neighbours.
@@ -54,10 +55,12 @@ def find_reasons(
         encoder: Encoder that computed the vectors.
         raw_titles: Raw titles.
         neighbours: Indices of the nearest titles of each title, padded with -1.
-        contexts, dense, token_ids: Arguments of ``split_into_parts``.
+        contexts: Context tokens of each title; None: titles have no context.
+        features: Sentence features, float32 (titles, features); None: computed from the titles.
+        token_ids: Token ids, as in ``TitleEncoder.embed_with_context``; None: they are looked up.
     """
     contexts = [()] * len(raw_titles) if contexts is None else contexts
-    words, parts, norms = _compute_parts(encoder, raw_titles, contexts, dense, token_ids)
+    words, parts, norms = _compute_parts(encoder, raw_titles, contexts, features, token_ids)
     word_counts = np.array([len(title_words) for title_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(word_counts + OTHER_PARTS)])
     neighbours = neighbours[:, :NEIGHBOURS]
@@ -70,11 +73,17 @@ def find_reasons(
         lengths = word_counts[used_titles] + OTHER_PARTS
         ends = np.cumsum(lengths)
         rows = np.repeat(offsets[used_titles] - ends + lengths, lengths) + np.arange(ends[-1])
-        inputs = widen(parts[rows]), ends - lengths, word_counts[used_titles], norms[used_titles]
-        titles = np.searchsorted(used_titles, np.arange(start, start + len(ids)))
-        ids = np.where(ids < 0, -1, np.searchsorted(used_titles, ids))
-        outputs = left[block], right[block], share[block]
-        compiled(_find_pairs, fastmath=True)(*inputs, titles, ids, *outputs)
+        compiled(_find_pairs, fastmath=True)(
+            widen(parts[rows]),
+            ends - lengths,
+            word_counts[used_titles],
+            norms[used_titles],
+            np.searchsorted(used_titles, np.arange(start, start + len(ids))),
+            np.where(ids < 0, -1, np.searchsorted(used_titles, ids)),
+            left[block],
+            right[block],
+            share[block],
+        )
     return Reasons(words, left, right, share)
 
 
@@ -137,7 +146,7 @@ def _compute_parts(
     encoder: TitleEncoder,
     raw_titles: Sequence[str],
     contexts: Sequence[Sequence[str]],
-    dense: np.ndarray | None,
+    features: np.ndarray | None,
     token_ids: Ragged | None,
 ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
     """Computes the parts of all titles in blocks.
@@ -151,10 +160,10 @@ def _compute_parts(
     parts, count = np.empty((0, 0), dtype=np.float16), 0
     for start in range(0, max(len(raw_titles), 1), _BLOCK):
         block = slice(start, start + _BLOCK)
-        block_dense = None if dense is None else dense[block]
+        block_features = None if features is None else features[block]
         ids = None if token_ids is None else token_ids.between(start, min(start + _BLOCK, len(token_ids)))
         part_names, offsets, matrix = split_into_parts(
-            encoder, raw_titles[block], contexts[block], block_dense, ids
+            encoder, raw_titles[block], contexts[block], block_features, ids
         )
         norms.append(np.linalg.norm(add_up_parts(matrix, offsets), axis=1))
         lengths = np.diff(offsets)

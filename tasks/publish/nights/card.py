@@ -19,6 +19,7 @@ SHOWN_DIGITS = 12  # number of hexadecimal digits of a digest that the card show
 def model_card(
     guide: Guide,
     corpus: Corpus,
+    *,
     feeds: Sequence[Mapping[str, Any]],
     span: tuple[datetime, datetime],
     languages: Sequence[str],

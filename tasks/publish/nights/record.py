@@ -44,9 +44,16 @@ def record_night(
     tracking.log_progress(run, 0, {f"drift/{name}": value for name, value in drift.items()})
     programmes = pq.read_table(workspace.folder(guide) / "programmes.parquet", columns=["start"])
     starts = pc.min_max(programmes["start"])  # pyright: ignore[reportAttributeAccessIssue]
-    span = starts["min"].as_py(), starts["max"].as_py()
     languages = pq.read_table(model_folder / "titles.parquet", columns=["language"])["language"].to_pylist()
-    card = model_card(guide, corpus, feeds, span, languages, scores, drift["oov_share"])
+    card = model_card(
+        guide,
+        corpus,
+        feeds=feeds,
+        span=(starts["min"].as_py(), starts["max"].as_py()),
+        languages=languages,
+        scores=scores,
+        oov_share=drift["oov_share"],
+    )
     tracking.log_text(run, card, "model_card.md")
     Registry(home, name=verdict.name).add_card(verdict.version, card)
     page = workspace.home / PAGE

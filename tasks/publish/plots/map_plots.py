@@ -22,8 +22,8 @@ def plot_cluster_sizes(content: MapContent) -> go.Figure:
     sizes = sizes[sizes > 0]
     noise = float((content.clusters < 0).mean()) if len(content.clusters) else 0.0
     label = f"cluster by size ({len(sizes)} clusters; {noise:.1%} of the titles in no cluster)"
-    axes = {"title": label, "type": "log"}, {"title": "titles", "type": "log"}
-    figure = make_figure("Cluster sizes", 380, *axes)
+    xaxis, yaxis = {"title": label, "type": "log"}, {"title": "titles", "type": "log"}
+    figure = make_figure("Cluster sizes", 380, xaxis, yaxis)
     figure.add_scatter(
         x=list(range(1, len(sizes) + 1)),
         y=sizes.tolist(),
@@ -44,8 +44,9 @@ def plot_clusters_by_category(content: MapContent) -> go.Figure:
     sizes = np.bincount(content.clusters[content.clusters >= 0], minlength=len(content.cluster_names))
     order = np.argsort(-sizes, kind="stable")[:MAX_CELLS]
     top_clusters = [int(cluster) for cluster in order if sizes[cluster]]
-    axes = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
-    figure = make_figure("Categories of the largest clusters", 200 + 22 * len(top_clusters), *axes)
+    xaxis, yaxis = {"tickangle": -45, "automargin": True}, {"autorange": "reversed", "automargin": True}
+    height = 200 + 22 * len(top_clusters)
+    figure = make_figure("Categories of the largest clusters", height, xaxis, yaxis)
     if not labels or not top_clusters:
         return show_message(figure, "There is no cluster with a category.")
     clusters = [content.clusters[rows_by_category[name]] for name in labels]
@@ -76,8 +77,9 @@ def plot_k_distances(content: MapContent, density: Density | None = None) -> go.
     k = max(min_samples - 1, 1)
     ordinal = ("first", "second", "third")[k - 1] if k <= 3 else f"{k}th"
     label = f"share of the titles (DBSCAN with min_samples {min_samples} takes its eps from this curve)"
-    axes = {"title": label, "tickformat": ".0%"}, {"title": "cosine distance", "rangemode": "tozero"}
-    figure = make_figure(f"Distance to the {ordinal} nearest title", 380, *axes)
+    xaxis = {"title": label, "tickformat": ".0%"}
+    yaxis = {"title": "cosine distance", "rangemode": "tozero"}
+    figure = make_figure(f"Distance to the {ordinal} nearest title", 380, xaxis, yaxis)
     has_neighbour = content.neighbours[:, k - 1 : k] >= 0
     if not has_neighbour.any():
         return show_message(figure, f"No title has {k} neighbours.")

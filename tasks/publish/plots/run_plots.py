@@ -52,11 +52,9 @@ class HistoryPoint:
 
 def draw_figures(
     corpus: OpenCorpus,
-    titles: pa.Table,
-    vectors: np.ndarray,
+    labels: pa.ChunkedArray,
     queries: pa.Table,
     content: MapContent,
-    corpus_rows: np.ndarray,
     history: Sequence[HistoryPoint],
     density: Density | None = None,
 ) -> dict[str, go.Figure]:
@@ -64,38 +62,22 @@ def draw_figures(
 
     Args:
         corpus: Corpus of the run.
-        titles: Content of titles.parquet of the corpus.
-        vectors: Vectors of all titles, (titles, dim).
+        labels: Categories of each title of the corpus.
         queries: Content of queries.parquet. Only predictions without airing context are used.
         content: Content of the map.
-        corpus_rows: Row in the corpus of each title on the map.
         history: Loss and precision of runs, oldest first; this run is the last.
         density: Parameters of DBSCAN; None if the clusters were not made by DBSCAN.
     """
     queries = queries.filter(pa.array(np.asarray(queries["form"]) == "title_only"))
     rows = np.asarray(queries["title_id"])
-    map_row = np.full(len(corpus), -1)
-    map_row[corpus_rows] = np.arange(len(corpus_rows))
-    rows_on_map = rows[map_row[rows] >= 0]  # a title without a vector is not on the map
-
-    def take(column: str, corpus_rows: np.ndarray) -> list:
-        return titles[column].take(pa.array(corpus_rows, pa.int64())).to_pylist()
-
+    query_labels = labels.take(pa.array(rows, pa.int64())).to_pylist()
     correct, protocols = np.asarray(queries["correct"]).tolist(), queries["protocol"].to_pylist()
+    rarest, precision = held_out.rarest_word_counts(corpus, rows), np.asarray(queries["precision_at_k"])
     return {
         "nights": plot_history(history),
         "loss": plot_loss(history[-1].losses),
-        "category_accuracy": held_out.plot_category_accuracy(take("labels", rows), correct, protocols),
-        "precision_by_rarest_word": held_out.plot_precision_by_rarest_word(
-            held_out.rarest_word_counts(corpus, rows), np.asarray(queries["precision_at_k"])
-        ),
-        "borders": held_out.plot_disagreement(
-            take("title", rows_on_map),
-            content.xy[map_row[rows_on_map]],
-            take("labels", rows_on_map),
-            corpus.label_names,
-            held_out.predict_with_both_classifiers(corpus, vectors, rows_on_map),
-        ),
+        "category_accuracy": held_out.plot_category_accuracy(query_labels, correct, protocols),
+        "precision_by_rarest_word": held_out.plot_precision_by_rarest_word(rarest, precision),
         "neighbours": map_plots.plot_neighbours(content),
         "cluster_sizes": map_plots.plot_cluster_sizes(content),
         "clusters_by_category": map_plots.plot_clusters_by_category(content),

@@ -82,7 +82,6 @@ class QualityScorer:
         self.corpus, self.rows, self.k = corpus, rows, k
         self._files: OpenCorpus = open_corpus(corpus)
         self._titles = CorpusTitles.from_corpus(self._files)
-        self._training = self._titles.labelled("train")
         self._texts = pq.read_table(corpus / "titles.parquet", columns=["raw_title", "context"])
 
     def score_challenger(self, vectors: Path, scores: Path) -> Qualities:
@@ -126,7 +125,7 @@ class QualityScorer:
         An array has a row per title of the Corpus, which is zero for all other titles.
         """
         arrays: dict[str, np.ndarray] = {}
-        embedded_rows = np.union1d(self.rows, self._training)
+        embedded_rows = np.union1d(self.rows, self._titles.training)
         for block in (embedded_rows[block] for block in row_blocks(len(embedded_rows))):
             raw_titles, contexts, features = self._read_inputs(encoder, block)
             title_only, with_context = encoder.embed_with_context(raw_titles, contexts, features)
@@ -148,9 +147,9 @@ class QualityScorer:
         raw_titles, contexts = (column.to_pylist() for column in self._texts.take(rows).columns)
         identity = read_details(self.corpus).get("sentences", {}).get("identity")
         if encoder.meaning is None or encoder.meaning.encoder_info["identity"] != identity:
-            return raw_titles, contexts, encoder.dense(raw_titles)
-        sentences = self._files.sentences[rows], self._files.descriptions[rows]
-        return raw_titles, contexts, encoder.bag.dense(*sentences)
+            return raw_titles, contexts, encoder.sentence_features(raw_titles)
+        features = encoder.bag.sentence_features(self._files.sentences[rows], self._files.descriptions[rows])
+        return raw_titles, contexts, features
 
     def _predictor_quality(
         self, encoder: TitleEncoder, part: LinearPart | None, vectors: np.ndarray
@@ -166,9 +165,8 @@ class QualityScorer:
             columns = np.array([column_of_label.get(name, -1) for name in part.label_names])
             model_support = support_of(part.margins(lookup.tokens, lookup.kinds, features))
             support = support_of_names(model_support, columns, len(label_names))
-        training_labels = self._titles.labels.take(self._training)
-        neighbours = top_neighbours(vectors[self.rows], vectors[self._training], self.k)
-        top_labels, _ = predict_top(*neighbours, training_labels, len(label_names), support)
+        ids, cosines = top_neighbours(vectors[self.rows], vectors[self._titles.training], self.k)
+        top_labels, _ = predict_top(ids, cosines, self._titles.training_labels, len(label_names), support)
         return contains_label(self._titles.labels.take(self.rows), top_labels).astype(np.float64)
 
     def _score_vectors(self, vectors: Mapping[str, np.ndarray]) -> Qualities:
@@ -179,7 +177,7 @@ class QualityScorer:
 
     def _query_qualities(self, vectors: np.ndarray) -> np.ndarray:
         """Returns the quality of k-NN with some vectors on each query, float64 (queries,)."""
-        judgement = judge_knn(self._titles, vectors, self.rows, self._training, self.k)
+        judgement = judge_knn(self._titles, vectors, self.rows, self.k)
         precision = np.zeros(len(self.rows)) if judgement.precision_at_k is None else judgement.precision_at_k
         return query_quality(judgement.correct, precision)
 

@@ -1,4 +1,4 @@
-"""Prefect tasks that register the model of a nightly run in MLflow, and promote it if the gate allows it."""
+"""Defines the Prefect tasks that register the model of a run in MLflow, and promote it if the gate agrees."""
 
 import dataclasses
 from contextlib import suppress
@@ -135,7 +135,8 @@ def _score(
         return qualities, ""
     salt, feeds = salt_and_sources(workspace, challenger.guide, challenger.corpus)
     lineage, fingerprints = lineage_id(salt, feeds), feed_fingerprints(salt, feeds)
-    if mismatch := lineage_mismatch(lineage, fingerprints, *registry.lineage_of(champion.version)):
+    champion_lineage, champion_feeds = registry.lineage_of(champion.version)
+    if mismatch := lineage_mismatch(lineage, fingerprints, champion_lineage, champion_feeds):
         return qualities, mismatch
     scorer = QualityScorer(corpus, qualities.titles, neighbour_count(scores))
     vectors = workspace.folder(challenger.vectors)

@@ -57,7 +57,7 @@ def test_the_encoder_gives_the_vectors_that_training_saw(
     rows = opened.training[:50]
     raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
     bare = Ragged.from_rows([tokens[opened.kinds[tokens] < CONTEXT] for tokens in opened.tokens.take(rows)])
-    dense = settings.encoder.dense(opened.sentences[rows], opened.descriptions[rows])
+    dense = settings.encoder.sentence_features(opened.sentences[rows], opened.descriptions[rows])
     seen = training.trainer.vectors(bare, Bagger(opened.kinds), dense).numpy()
     if nearest_slot:
         cosines = seen @ (keys := training.trainer.buffers["memory_keys"].numpy()).T

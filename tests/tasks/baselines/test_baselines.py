@@ -11,8 +11,9 @@ from sklearn.svm import LinearSVC
 
 from storage.arrays import Ragged
 from tasks.baselines import Baseline, Majority, SentenceKnn, TfidfKnn, TfidfSvm, TfidfSvmSentence, sentence
-from tasks.baselines.inputs import NoSentenceVectors, TitleInputs, dense_inputs
-from tasks.baselines.predictions import LabelledTitles, top_by_cosine
+from tasks.baselines.inputs import NoSentenceVectors, TitleInputs, unit_sentence_features
+from tasks.baselines.nearest import nearest_rows
+from tasks.baselines.predictions import LabelledTitles
 from tasks.baselines.tfidf import TfidfFeatures, label_directions
 
 COOK, SPORT, NEWS = range(3)
@@ -37,7 +38,7 @@ def titles(texts: Sequence[str]) -> TitleInputs:
         sum((np.eye(4)[SUBJECTS[word]] for word in own if word in SUBJECTS), np.zeros(4)) for own in words
     ]
     dense = np.array(rows, dtype=np.float32).reshape(-1, 4)
-    return TitleInputs(texts, dense_inputs(dense, np.zeros((len(texts), 0)), np.arange(len(texts))))
+    return TitleInputs(texts, unit_sentence_features(dense, np.zeros((len(texts), 0)), np.arange(len(texts))))
 
 
 def labelled(texts: Sequence[str], rows: Sequence[Sequence[int]], label_count: int = 3) -> LabelledTitles:
@@ -109,8 +110,8 @@ class TestBaselinesThatReadSentenceVectors:
 def test_sentence_knn_searches_once_for_both_forms(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    searched, search = [], sentence.top_by_cosine
-    monkeypatch.setattr(sentence, "top_by_cosine", lambda *given: searched.append(1) or search(*given))
+    searched, search = [], sentence.top_neighbours
+    monkeypatch.setattr(sentence, "top_neighbours", lambda *given: searched.append(1) or search(*given))
     asked = titles(["Football", "Kitchen News"])
     first = SentenceKnn(k=3).fit(WORLD).predict(asked)
     alone = dataclasses.replace(WORLD, titles=WORLD.titles.without_contexts())
@@ -151,9 +152,9 @@ def test_dense_inputs_are_unit_norm_sums_and_zero_where_nothing_is_known():
     descriptions = np.array([[0, 1], [0, 0], [0, 1], [0, 0]], dtype=np.float16)
     half, every = np.sqrt(0.5), np.arange(4)
     expected = [[half, half], [1, 0], [0, 1], [0, 0]]
-    np.testing.assert_allclose(dense_inputs(sentences, descriptions, every), expected, atol=1e-6)
-    assert dense_inputs(sentences, sentences[:, :0], every[1:]).tolist() == sentences[1:].tolist()
-    assert dense_inputs(sentences[:, :0], sentences[:, :0], every).shape == (4, 0)
+    np.testing.assert_allclose(unit_sentence_features(sentences, descriptions, every), expected, atol=1e-6)
+    assert unit_sentence_features(sentences, sentences[:, :0], every[1:]).tolist() == sentences[1:].tolist()
+    assert unit_sentence_features(sentences[:, :0], sentences[:, :0], every).shape == (4, 0)
 
 
 def test_features_of_training_titles_are_computed_once_for_all_baselines():
@@ -201,11 +202,11 @@ def test_knn_neighbours_equal_dense_cosines():
     assert (ids[:, 0] == np.arange(120)).all()
 
 
-def test_top_by_cosine_ties_go_to_the_lower_id_and_missing_ones_are_absent():
+def test_nearest_rows_ties_go_to_the_lower_id_and_missing_ones_are_absent():
     from scipy.sparse import csr_matrix
 
     base = csr_matrix(np.array([[1, 0], [0, 1], [1, 0]], dtype=np.float32))
-    ids, products = top_by_cosine(csr_matrix(np.array([[1, 0]], dtype=np.float32)), base, 5)
+    ids, products = nearest_rows(csr_matrix(np.array([[1, 0]], dtype=np.float32)), base, 5)
     assert ids.tolist() == [[0, 2, -1, -1, -1]]
     assert products.tolist() == [[1, 1, 0, 0, 0]]
 
@@ -218,7 +219,7 @@ def test_sparse_neighbours_are_those_of_scikit_learn_bit_for_bit():
         random_matrix(rows, 300, 0.05, format="csr", dtype=np.float32, random_state=seed)
         for seed, rows in enumerate((2000, 50))
     )
-    ids, cosines = top_by_cosine(queries, base, 7)
+    ids, cosines = nearest_rows(queries, base, 7)
     distances, near = NearestNeighbors(metric="cosine", algorithm="brute").fit(base).kneighbors(queries, 7)
     np.testing.assert_array_equal(ids, near)
     np.testing.assert_array_equal(cosines, 1 - distances)

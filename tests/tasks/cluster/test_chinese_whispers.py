@@ -97,7 +97,7 @@ def test_collapse_into_one_cluster_is_reported():
     )
     assert partition.collapsed
     assert (
-        f"{(partition.labels == 0).sum()} of 400 titles" in partition.note
+        f"{(partition.clusters == 0).sum()} of 400 titles" in partition.note
         and "minimum_similarity" in partition.note
     )
 
@@ -107,7 +107,7 @@ def test_isolated_titles_and_small_clusters_are_noise():
     near = np.repeat(axes[:2], [5, 2], axis=0)  # five equal titles, two equal titles, four on their own
     vectors = np.concatenate([near, axes[2:]])
     partition = ChineseWhispers(minimum_size=3).cluster(vectors, neighbours_of(vectors), seed=0)
-    assert partition.labels.tolist() == [0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1]
+    assert partition.clusters.tolist() == [0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1]
 
 
 def test_too_few_iterations_are_reported():

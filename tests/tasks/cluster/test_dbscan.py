@@ -94,7 +94,7 @@ def test_clusters_are_numbered_largest_first_and_noise_is_minus_one():
     partition = DBSCAN(eps=0.001, min_samples=2).cluster(
         vectors, Neighbours(np.zeros((9, 1), int), np.zeros((9, 1), np.float32)), seed=0
     )
-    assert partition.labels.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, -1]
+    assert partition.clusters.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, -1]
 
 
 def test_eps_is_suggested_between_groups_and_loners():
@@ -106,7 +106,7 @@ def test_eps_is_suggested_between_groups_and_loners():
     assert curve[:300].max() < 0.2 < 0.4 < curve[305:].min()
     partition = DBSCAN(min_samples=5).cluster(vectors, neighbours, seed=0)
     assert curve[250] <= suggest_eps(neighbours, 5) < curve[305]
-    assert partition.count == 10 and (partition.labels[300:] == -1).all() and "suggested" in partition.note
+    assert partition.count == 10 and (partition.clusters[300:] == -1).all() and "suggested" in partition.note
 
 
 def test_suggest_eps_needs_min_samples_neighbours():

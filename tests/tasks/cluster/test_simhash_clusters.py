@@ -36,7 +36,7 @@ def test_more_bits_make_better_clusters():
     found = [
         adjusted_rand(
             truth,
-            SimHashClusters(clusters=60, bits=bits).cluster(vectors, no_neighbours(3_000), seed=0).labels,
+            SimHashClusters(clusters=60, bits=bits).cluster(vectors, no_neighbours(3_000), seed=0).clusters,
         )
         for bits in (64, 1_024)
     ]
@@ -45,7 +45,7 @@ def test_more_bits_make_better_clusters():
 
 def test_more_centres_than_titles_and_a_random_sample_of_many_centres():
     vectors, truth = groups(2_000, 40, 0.2)
-    labels = SimHashClusters(minimum_size=1).cluster(vectors, no_neighbours(2_000), seed=0).labels
+    labels = SimHashClusters(minimum_size=1).cluster(vectors, no_neighbours(2_000), seed=0).clusters
     assert (labels >= 0).all() and len(np.unique(labels)) > 1_000
     assert all(
         len(set(truth[labels == cluster].tolist())) == 1 for cluster in range(50)

@@ -13,7 +13,7 @@ from tasks.cluster.stability import adjusted_rand, cluster_with_seeds, compare
 
 
 def partition(*labels: int) -> Partition:
-    return Partition(labels=np.array(labels, dtype=np.int32))
+    return Partition(clusters=np.array(labels, dtype=np.int32))
 
 
 @settings(max_examples=40)

@@ -35,7 +35,7 @@ def test_rows_are_in_the_order_of_the_titles(learnt: Learnt, vectors: Vectors):
     raw = pq.read_table(home / corpus.path / "titles.parquet")["raw_title"].to_pylist()
     found = np.load(home / vectors.path / "vectors.npy")
     opened, read = TitleEncoder.open(home / encoder.path), open_corpus(home / corpus.path)
-    dense = opened.bag.dense(read.sentences, read.descriptions)
+    dense = opened.bag.sentence_features(read.sentences, read.descriptions)
     np.testing.assert_array_equal(found, opened.embed(raw, dense))
     np.testing.assert_allclose(found, opened.embed(raw), atol=1e-3)  # a corpus keeps float16
     for name, own in (("similarity", "full"), ("similarity_alone", "vectors")):
@@ -76,7 +76,7 @@ def test_token_ids_and_texts_give_equal_vectors(learnt: Learnt):
     home, _, _, corpus, _, encoder = learnt
     folder, opened = home / corpus.path, TitleEncoder.open(home / encoder.path)
     (by_ids,) = embed_corpus(folder, opened)
-    given = by_ids.raw_titles, by_ids.contexts, by_ids.dense
+    given = by_ids.raw_titles, by_ids.contexts, by_ids.features
     for vectors, expected in zip(by_ids[-2:], opened.embed_with_context(*given), strict=True):
         np.testing.assert_array_equal(vectors, expected)
     # Titles of which no ids are given, and words and n-grams without a row.
@@ -104,7 +104,7 @@ def test_blocks_of_titles_give_the_vectors_of_all_at_once(learnt: Learnt, monkey
     monkeypatch.setattr("storage.arrays.BLOCK_ROWS", 100)
     blocks = list(embed_corpus(folder, opened))
     assert [len(own.vectors) for own in blocks] == [100, 100, 70]
-    for name in ("raw_titles", "splits", "oov", "dense", "vectors", "full"):
+    for name in ("raw_titles", "splits", "oov", "features", "vectors", "full"):
         parts = np.concatenate([np.asarray(getattr(own, name)) for own in blocks])
         if name in ("vectors", "full"):
             np.testing.assert_allclose(parts, getattr(whole, name), atol=1e-6)

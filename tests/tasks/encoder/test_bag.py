@@ -10,7 +10,7 @@ from benchmarks.training.bag import encode_padded
 from benchmarks.training.padded import pad
 from storage.arrays import Ragged
 from tasks.encoder import Bag
-from tasks.encoder.bags import Bagger, Bags, encode_bags, entry_values
+from tasks.encoder.bags import Bagger, Bags, encode_bags, entry_weights
 from tasks.text.words import KINDS
 
 TOKENS, DIM = 30, 5
@@ -78,7 +78,7 @@ def test_bags_contain_each_row_once():
     entries = [token for title in TITLES for token in title]
     assert bags.ids[bags.tokens].tolist() == entries
     assert bags.kinds.tolist() == [KIND_OF[token] for token in entries]
-    assert bags.titles.tolist() == [number for number, title in enumerate(TITLES) for _ in title]
+    assert bags.entry_titles.tolist() == [number for number, title in enumerate(TITLES) for _ in title]
 
 
 def test_a_bagger_keeps_nothing_of_the_previous_batch():
@@ -127,7 +127,7 @@ def test_backward_equals_autograd():
     ours, plain = table()[bags.ids].requires_grad_(), table()[bags.ids].requires_grad_()
     (encode_bags(Bag(), ours, bags) * weight).sum().backward()
     sums = torch.zeros(len(TITLES), DIM).index_add(
-        0, bags.titles, plain[bags.tokens] * entry_values(Bag(), bags)[:, None]
+        0, bags.entry_titles, plain[bags.tokens] * entry_weights(Bag(), bags)[:, None]
     )
     (torch.nn.functional.normalize(sums) * weight).sum().backward()
     assert ours.grad is not None and plain.grad is not None
@@ -155,7 +155,7 @@ def test_readers_compute_the_vectors_of_training(titles: list[list[int]]):
     dense = np.random.default_rng(0).normal(size=(len(titles), 7)).astype(np.float32)
     dense[::2] = 0
     layer = np.random.default_rng(1).normal(size=(DIM, 7)).astype(np.float32)
-    bags = Bagger(KIND_OF).bags(tokens, dense=dense)
+    bags = Bagger(KIND_OF).bags(tokens, features=dense)
     for encoder in (Bag(), Bag(length_power=0.0, sentence=1.3)):
         expected = encode_bags(encoder, table()[bags.ids], bags, torch.from_numpy(layer)).numpy()
         vectors = encoder.encode(rows, tokens, KIND_OF[tokens.values], dense, layer)

@@ -30,7 +30,7 @@ def dense() -> np.ndarray:
 
 
 def bags(x: np.ndarray | None) -> Bags:
-    return Bagger(KIND_OF).bags(Ragged.from_rows(TITLES), dense=x)
+    return Bagger(KIND_OF).bags(Ragged.from_rows(TITLES), features=x)
 
 
 def test_results_equal_the_formula():
@@ -71,6 +71,6 @@ def test_without_dense_inputs_the_bag_alone_counts_to_the_bit(of_no_columns: boo
 def test_the_weight_of_descriptions():
     titles, descriptions = np.eye(3, 4, dtype=np.float16), np.eye(3, 4, 1, dtype=np.float16)
     descriptions[2] = 0  # this title has none
-    x = replace(Bag(), description=0.5).dense(titles, descriptions)
+    x = replace(Bag(), description=0.5).sentence_features(titles, descriptions)
     assert x.dtype == np.float32
     np.testing.assert_array_equal(x, [[1, 0.5, 0, 0], [0, 1, 0.5, 0], [0, 0, 1, 0]])

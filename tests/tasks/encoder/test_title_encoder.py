@@ -47,9 +47,9 @@ def test_a_title_of_the_guide_has_its_trained_vector(learnt: Learnt, encoder: Ti
     corpus = open_corpus(home / corpus_artifact.path)
     trained = load_file(home / checkpoint.path / "checkpoint.safetensors")
     rows, layer = (torch.from_numpy(trained[name]) for name in ("rows", "sentence.rows"))
-    dense = TRAINING.encoder.dense(corpus.sentences, corpus.descriptions)
+    dense = TRAINING.encoder.sentence_features(corpus.sentences, corpus.descriptions)
     assert layer.shape == (TRAINING.dim, 512) and dense.any(axis=1).all()
-    bags = Bagger(corpus.kinds).bags(corpus.tokens, dense=dense)
+    bags = Bagger(corpus.kinds).bags(corpus.tokens, features=dense)
     expected = encode_bags(TRAINING.encoder, rows[bags.ids], bags, layer).numpy()
     titles = pq.read_table(home / corpus_artifact.path / "titles.parquet", columns=["raw_title", "context"])
     known = ~corpus.oov
@@ -103,7 +103,7 @@ def test_the_key_of_the_nearest_slot_is_appended(
 def test_parts_with_a_slot_add_up(with_slots: TitleEncoder):
     titles = ["Harbour kitchen recipes", "Goalpost", "ᚠᚢ"]
     names, offsets, parts = split_into_parts(with_slots, titles)
-    dense = with_slots.dense(titles)
+    dense = with_slots.sentence_features(titles)
     expected = with_slots.similarity(dense, with_slots.embed(titles, dense))
     np.testing.assert_allclose(unit_rows(np.add.reduceat(parts, offsets[:-1])), expected, atol=1e-5)
     assert all(own[-1] == MEMORY for own in names)

@@ -97,7 +97,7 @@ def test_explanations_of_corrected_titles_and_editions(model: Path) -> None:
     """The edition is not in the model and gets the vector of the corrected title."""
     before, after = CategoryModel(model), CategoryModel(model, corrected(BAKING, "football"))
     encoder, vector = before.encoder, before.vectors(np.array([before.row_of[BAKING.casefold()]]))
-    alike: Any = SimpleNamespace(dense=encoder.dense, look_up=encoder.look_up)
+    alike: Any = SimpleNamespace(sentence_features=encoder.sentence_features, look_up=encoder.look_up)
     alike.embed_with_context = lambda *_: (vector, vector)
     before.encoder = after.encoder = alike
     for requested, by in ((BAKING, "correction"), (f"Celebrity {BAKING}", "edition")):

@@ -27,7 +27,8 @@ def test_shares_distances_and_scores():
     words, unseen = np.full(N, 4), np.zeros(N, dtype=int)
     unseen[[20, 21]] = [1, 2]
     languages = ["en"] * 43 + [None, "xx"]
-    found = measure_unseen_words(world([20, 21]), languages, words, unseen, vectors, wrong, 5)
+    compared = {"augmented": vectors, "unaugmented": wrong}
+    found = measure_unseen_words(world([20, 21]), languages, words, unseen, compared, 5)
     assert (
         found["titles"] == 24
         and found["titles_share"] == pytest.approx(2 / 24)
@@ -48,8 +49,9 @@ def test_shares_distances_and_scores():
 
 def test_without_unseen_words():
     vectors = np.eye(2, dtype=np.float32)[np.arange(N) % 2]
+    compared = {"augmented": vectors, "unaugmented": vectors}
     found = measure_unseen_words(
-        world([]), [None] * N, np.ones(N, dtype=int), np.zeros(N, dtype=int), vectors, vectors, 5
+        world([]), [None] * N, np.ones(N, dtype=int), np.zeros(N, dtype=int), compared, 5
     )
     assert found["titles_share"] == 0 and found["distance"]["augmented"] == {"n": 0, "mean": None}
     assert found["unseen_title"] == {

@@ -66,7 +66,7 @@ def test_targets_state_which_titles_have_context(toy_corpus: Path):
         toy_corpus, Label(batch_size=50), dropout=0.4, context_dropout=0.5, seed=1, workers=0
     ).epoch(0)[1]:
         in_context = torch.zeros(len(batch.bags.offsets) - 1, dtype=torch.bool)
-        in_context[batch.bags.titles[batch.bags.kinds >= CONTEXT]] = True
+        in_context[batch.bags.entry_titles[batch.bags.kinds >= CONTEXT]] = True
         assert torch.equal(batch.targets.aired, in_context)
         told += in_context.tolist()
     assert 0.3 < sum(told) / len(told) < 0.7
@@ -87,7 +87,7 @@ def test_context_is_dropped_completely_or_not_at_all(toy_corpus: Path):
     def shares(context_dropout: float) -> list[bool]:
         _, batches = loader(toy_corpus, dropout=0.0, context_dropout=context_dropout).epoch(0)
         return [
-            bool((batch.bags.kinds[batch.bags.titles == title] >= CONTEXT).any())
+            bool((batch.bags.kinds[batch.bags.entry_titles == title] >= CONTEXT).any())
             for batch in batches
             for title in range(len(batch.bags.offsets) - 1)
         ]

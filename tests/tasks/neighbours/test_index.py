@@ -87,6 +87,8 @@ def test_recall_known_by_hand(groups: np.ndarray, monkeypatch: pytest.MonkeyPatc
 class Half:
     """Index that finds only the nearer half."""
 
+    is_exact = False
+
     def __init__(self, titles: np.ndarray) -> None:
         self.exact = Exact(titles)
 

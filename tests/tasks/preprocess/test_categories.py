@@ -86,7 +86,11 @@ def label(
     share: float = 0.4,
 ):
     return label_titles(
-        as_arrays(rows), per_feed or {"feed": titles}, np.array(training or [True] * titles), minimum, share
+        as_arrays(rows),
+        per_feed or {"feed": titles},
+        np.array(training or [True] * titles),
+        minimum_titles=minimum,
+        largest_share=share,
     )
 
 
@@ -101,7 +105,10 @@ def of_titles(labels: Labels) -> list[list[int]]:
 def test_corrections_replace_the_categories_of_feeds():
     rows = [("feed", "News", 0), ("feed", "News", 1), ("feed", "Sport", 2), ("feed", "Sport", 3)]
     arrays, training = as_arrays([*rows, ("feed", "Odd", 3)]), np.ones(20, dtype=bool)
-    labels = label_titles(arrays, {"feed": 20}, training, 1, 0.4, None, {2: ("news",), 3: ("news", "sport")})
+    corrected = {2: ("news",), 3: ("news", "sport")}
+    labels = label_titles(
+        arrays, {"feed": 20}, training, minimum_titles=1, largest_share=0.4, corrected=corrected
+    )
     assert labels.names == ["news", "sport"] and of_titles(labels)[:5] == [[0], [0], [0], [0, 1], []]
     assert labels.spellings["news"] == "News" and not labels.dropped
 
@@ -214,9 +221,16 @@ def test_the_mapping_table_comes_first(raw: str, mapped: list[tuple[str, str]]):
     assert map_category(raw, MAPPING) == tuple(mapped)
 
 
+def map_and_label(rows: list[tuple[str, str, int]], titles_by_source: dict[str, int]) -> Labels:
+    training = np.ones(20, dtype=bool)
+    return label_titles(
+        as_arrays(rows), titles_by_source, training, minimum_titles=2, largest_share=0.4, mapping=MAPPING
+    )
+
+
 def test_synonyms_are_merged_and_dropped_categories_are_reported():
     rows = [("feed", "Kids", 0), ("feed", "Børn/unge", 1), ("feed", "Noise", 2)]
-    labels = label_titles(as_arrays(rows), {"feed": 20}, np.ones(20, dtype=bool), 2, 0.4, MAPPING)
+    labels = map_and_label(rows, {"feed": 20})
     assert labels.names == ["children"] and of_titles(labels)[:3] == [[0], [0], []]
     assert labels.dropped == [("noise", MAPPED, 1)]
 
@@ -225,9 +239,7 @@ def test_a_label_has_its_most_frequent_spelling():
     rows = [("feed", "Kids", 0), ("feed", " Børn/unge ", 1), ("other", "Børn/unge", 2), ("feed", "Kids", 3)]
     rows += [("feed", "Kids; Crime", title) for title in range(5, 9)]
     rows += [("other", "Børn/unge", 4)]
-    labels = label_titles(
-        as_arrays(rows), {"feed": 40, "other": 40}, np.ones(20, dtype=bool), 2, 0.4, MAPPING
-    )
+    labels = map_and_label(rows, {"feed": 40, "other": 40})
     assert labels.names == ["children", "crime"]
     assert labels.spellings == {"children": "Børn/unge"}  # three titles; no category is Crime alone
 

@@ -21,7 +21,9 @@ SCORES = {
 
 
 def card(feeds, languages=("en", "en", "de", "")):
-    return model_card(GUIDE, CORPUS, feeds, SPAN, languages, SCORES, 0.77)
+    return model_card(
+        GUIDE, CORPUS, feeds=feeds, span=SPAN, languages=languages, scores=SCORES, oov_share=0.77
+    )
 
 
 def test_card_contains_data_scores_and_limits():

@@ -30,9 +30,18 @@ def scores(interval):
 
 def report(interval=(0.7, 0.9), verdict=WORSE, previous_figures=(), anomalies=(), clusters=()):
     document = scores(interval)
-    figures = main_metrics(document, verdict, titles=900, programmes=1234)
-    inputs = GUIDE, FEEDS, document, verdict, figures, dict(previous_figures)
-    return render_report(*inputs, anomalies, clusters, summary=["Map: `map.html`", "", "sentence encoder e5"])
+    figures = main_metrics(document, verdict, title_count=900, programme_count=1234)
+    return render_report(
+        guide=GUIDE,
+        feeds=FEEDS,
+        scores=document,
+        verdict=verdict,
+        figures=figures,
+        previous_figures=dict(previous_figures),
+        anomalies=anomalies,
+        clusters=clusters,
+        summary=["Map: `map.html`", "", "sentence encoder e5"],
+    )
 
 
 def test_report_contains_verdict_feeds_and_scores():
@@ -80,7 +89,7 @@ def test_anomalies_and_clusters_are_listed_up_to_a_limit():
 
 
 def test_headline_figures_are_in_order_without_undefined_ones():
-    figures = main_metrics(scores(None), FIRST, titles=9, programmes=12)
+    figures = main_metrics(scores(None), FIRST, title_count=9, programme_count=12)
     assert list(figures) == [name for name in HEADLINE if name in figures]
     assert figures["quality"] == 0.5 and figures["accuracy_unseen_show"] == 0.8
     assert not {"quality_difference", "ami", "accuracy_next_period"} & set(figures)

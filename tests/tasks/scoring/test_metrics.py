@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import f1_score
 
 from storage.arrays import Ragged
-from tasks.baselines.predictions import Predictions
+from tasks.baselines.predictions import Predictions, vote
+from tasks.neighbours.similarity import top_neighbours
 from tasks.scoring.metrics import METRICS, Judged, judge, measure
-from tasks.scoring.protocols import predict_labels
 
 TRAINING = Ragged.from_rows([[0], [0, 1], [1], [2]])
 
@@ -103,7 +103,7 @@ def test_queries_that_cannot_be_scored_are_refused():
 def test_knn_predicts_by_the_nearest_training_titles():
     base = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0]], dtype=np.float32)
     queries = np.array([[1, 0], [0, 1], [0, 0]], dtype=np.float32)
-    made = predict_labels(queries, base, TRAINING, np.array([2, 2, 1]), k=2)
+    made = vote(*top_neighbours(queries, base, 2), TRAINING, np.array([2, 2, 1]))
     assert made.neighbours is not None
     assert made.neighbours.tolist() == [[0, 1], [2, 1], [-1, -1]]
     assert made.top[:2].tolist() == [0, 1]
@@ -112,17 +112,3 @@ def test_knn_predicts_by_the_nearest_training_titles():
     assert judged.precision_at_k is not None
     assert judged.precision_at_k.tolist() == [1, 1, 0]
     assert judged.reciprocal_rank[2] == pytest.approx(1 / 3)
-
-
-def test_knn_refuses_vectors_that_do_not_fit():
-    with pytest.raises(ValueError, match="1 training vectors for 4"):
-        predict_labels(
-            np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)[:1], TRAINING, np.array([2, 2, 1])
-        )
-    with pytest.raises(ValueError, match="norm"):
-        predict_labels(
-            np.full((1, 2), np.nan, dtype=np.float32),
-            np.eye(4, 2, dtype=np.float32),
-            TRAINING,
-            np.array([2, 2, 1]),
-        )

@@ -21,7 +21,7 @@ TITLES = [
 
 
 def alone(search: TitleSearch, *titles: str) -> np.ndarray:
-    dense = search.encoder.dense(titles)
+    dense = search.encoder.sentence_features(titles)
     return search.encoder.similarity(dense, search.encoder.embed(titles, dense))
 
 
@@ -39,7 +39,7 @@ def test_parts_with_context_add_up_to_the_stored_vector(search: TitleSearch):
     raw = [search.titles["raw_title"][row].as_py() for row in rows]
     contexts = [search.titles["context"][row].as_py() for row in rows]
     names, offsets, parts = split_into_parts(
-        search.encoder, raw, contexts, search.dense[rows].astype(np.float32)
+        search.encoder, raw, contexts, search.features[rows].astype(np.float32)
     )
     for number, row in enumerate(rows):
         own = parts[offsets[number] : offsets[number + 1]]
@@ -94,7 +94,7 @@ def test_without_a_word_a_title_keeps_its_context(search: TitleSearch):
     words = left.split()
     context = search.look_up(Query(left)).context
     rest = " ".join(words[1:])
-    dense = search.encoder.dense([rest])
+    dense = search.encoder.sentence_features([rest])
     full = search.encoder.embed_with_context([rest], [context], dense)[1]
     vector = search.encoder.similarity(dense, full)[0]
     assert found.without[0].cosine == pytest.approx(float(vector @ search.vectors_with_context[9]), abs=1e-3)

@@ -61,7 +61,7 @@ def test_a_title_of_the_guide_uses_its_stored_vector(search: TitleSearch):
 
 def test_a_title_that_the_guide_lacks_is_compared_with_titles_alone(search: TitleSearch):
     title = "Mercury kitchenette"
-    dense = search.encoder.dense([title])
+    dense = search.encoder.sentence_features([title])
     vector = search.encoder.similarity(dense, search.encoder.embed([title], dense))[0]
     assert search.similar(title, 1)[0].cosine == pytest.approx(
         (search.vectors_without_context @ vector).max(), abs=1e-4
@@ -78,7 +78,7 @@ def test_the_most_aired_title_of_a_show_is_listed(folder: Path, search: TitleSea
         table.from_pydict(columns, table.schema),
         search.vectors_with_context,
         search.vectors_without_context,
-        search.dense,
+        search.features,
     )
     assert made.look_up(Query("One show")).row == 5
 
@@ -89,7 +89,7 @@ def test_a_channel_and_an_hour_count_for_a_title_that_the_guide_lacks(search: Ti
     asked = search.look_up(Query("Mercury kitchenette", channel=" channel TWO", hour=20))
     assert asked.context == ["channel:two", "channel:word:channel", "channel:word:two", "hour:20"]
     assert asked.has_context and search.look_up(Query("x", channel="two")).context == asked.context[:-1]
-    dense = search.encoder.dense(["Mercury kitchenette"])
+    dense = search.encoder.sentence_features(["Mercury kitchenette"])
     full = search.encoder.embed_with_context(["Mercury kitchenette"], [asked.context], dense)[1]
     vector = search.encoder.similarity(dense, full)[0]
     found = search.similar(Query("Mercury kitchenette", channel="two", hour=20), 1)[0]
@@ -133,7 +133,7 @@ def test_editions_of_one_show_are_one_line(folder: Path, search: TitleSearch):
     for number, row in enumerate(range(20)):
         names[row] = f"Kitchen Heroes {2000 + number}"
     columns = table.to_pydict() | {"title": names}
-    arrays = search.vectors_with_context, search.vectors_without_context, search.dense
+    arrays = search.vectors_with_context, search.vectors_without_context, search.features
     made = TitleSearch(search.encoder, table.from_pydict(columns, table.schema), *arrays)
     found = made.similar("Mercury kitchenette", 70)
     (heroes,) = (near for near in found if near.title.startswith("Kitchen Heroes"))

@@ -40,7 +40,7 @@ def numpy_step(
     ids, tokens, kinds, titles, offsets, x = (tensor.numpy() for tensor in batch.bags)
     n = len(offsets) - 1
     # Title vectors: v = unit(bag + β |x| unit(W x)), bag = unit(Σ value · row)
-    alpha = encoder.weights()
+    alpha = encoder.kind_weights()
     counts = np.zeros((n, len(alpha)))
     np.add.at(counts, (titles, kinds), 1)
     values = (alpha[kinds] / counts[titles, kinds] ** encoder.length_power)[:, None]  # (entries, 1)

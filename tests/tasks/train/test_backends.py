@@ -99,7 +99,7 @@ def test_a_title_without_entries_changes_no_row(toy_corpus: Path, tmp_path: Path
     reference, batch = Reference(training), next(batches(training))
     bags = batch.bags
     first = bags.offsets[1]  # drops the entries of the first title
-    parts = {name: getattr(bags, name)[first:] for name in ("tokens", "kinds", "titles")}
+    parts = {name: getattr(bags, name)[first:] for name in ("tokens", "kinds", "entry_titles")}
     batch = batch._replace(bags=bags._replace(offsets=(bags.offsets - first).clamp(min=0), **parts))
     assert training.trainer.step(batch, 1.0).item() == pytest.approx(reference.step(batch, 1.0), rel=1e-5)
     reference.assert_close()

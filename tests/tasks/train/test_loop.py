@@ -138,7 +138,7 @@ def test_a_non_finite_gradient_is_an_error_that_names_its_tokens(
     assert all(
         torch.equal(tensor, before[name]) for name, tensor in tensors(training).items() if name != "touched"
     )
-    guilty = set(second.bags.ids[second.bags.tokens[second.bags.titles == 0]].tolist())
+    guilty = set(second.bags.ids[second.bags.tokens[second.bags.entry_titles == 0]].tolist())
     table = pq.read_table(toy_corpus / "token_names.parquet")
     words = [
         f"the {table['kind'][token].as_py()} {table['token'][token].as_py()!r} (token {token})"

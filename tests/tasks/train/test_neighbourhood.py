@@ -191,7 +191,7 @@ def test_nearest_titles_are_computed_at_the_start_of_the_epoch(toy_corpus: Path)
     corpus = open_corpus(toy_corpus)
     next(training_run := training.run())
     rows = corpus.training
-    dense = training.settings.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+    dense = training.settings.encoder.sentence_features(corpus.sentences[rows], corpus.descriptions[rows])
     vectors = training.trainer.vectors(
         corpus.tokens.take(rows), Bagger(corpus.kinds), dense, untrained=True
     ).numpy()

@@ -21,7 +21,7 @@ def test_the_layer_learns_and_places_titles_of_which_only_the_sentence_is_known(
     assert training.trainer.dense.parameters[LAYER].shape == (TRAINING.dim, 512)
     rows = corpus.training
     labels = np.array([corpus.labels[row][0] for row in rows])
-    dense = TRAINING.encoder.dense(corpus.sentences[rows], corpus.descriptions[rows])
+    dense = TRAINING.encoder.sentence_features(corpus.sentences[rows], corpus.descriptions[rows])
     nothing = Ragged.from_rows([[]] * len(rows), dtype=np.int64)
     vectors = training.trainer.vectors(nothing, Bagger(corpus.kinds), dense).numpy()
     cosines = vectors @ vectors.T

@@ -42,6 +42,11 @@ def compute_positions(inputs: Inputs, without_run, seed: int) -> Layout:
     return without_run(compute_layout, str(home), layout_inputs, None)
 
 
+def write_layout(folders: list[Path], **options) -> int:
+    names = ("corpus", "encoder", "vectors", "nearest")
+    return places.write_layout(**dict(zip(names, folders, strict=True)), neighbours=5, **options)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("titles", [MIN_HELPER_TITLES + 1, MAX_HELPER_TITLES + 1])
 def test_another_process_gives_the_same_layout(inputs: Inputs, without_run, titles: int):
@@ -63,7 +68,7 @@ def test_the_next_layout_starts_from_previous_positions(inputs: Inputs, without_
     (tmp_path / "before").mkdir()
     pq.write_table(before.slice(10), tmp_path / "before" / POSITIONS_FILE)
     folders = [home / artifact.path for artifact in (corpus, *rest)]
-    count = places.write_layout(*folders, 5, 4, tmp_path / "before", tmp_path)
+    count = write_layout(folders, seed=4, previous=tmp_path / "before", folder=tmp_path)
     second = read_map_titles(tmp_path, home / rest[-1].path, 5)
     assert count == len(second.corpus_rows) == len(before)
     assert second.is_new is not None and np.flatnonzero(second.is_new).tolist() == list(range(10))
@@ -80,7 +85,7 @@ def test_placeholders_are_omitted_and_large_maps_have_no_reasons(
     folders = [inputs[0] / artifact.path for artifact in inputs[1:]]
     for folder in (tmp_path / "few", tmp_path / "many"):
         folder.mkdir()
-        places.write_layout(*folders, 5, 0, None, folder)
+        write_layout(folders, seed=0, previous=None, folder=folder)
         monkeypatch.setattr(places, "MAX_EXPLAINED", 100)
     few, many = (read_map_titles(tmp_path / name, folders[-1], 5) for name in ("few", "many"))
     split = pq.read_table(folders[0] / "titles.parquet", columns=["split"])["split"].to_pylist()

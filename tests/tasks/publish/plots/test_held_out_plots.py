@@ -8,11 +8,8 @@ import pytest
 from storage.arrays import Ragged
 from storage.formats.corpus import TRAIN, OpenCorpus
 from tasks.publish.plots.held_out_plots import (
-    ComparedPredictions,
     plot_category_accuracy,
-    plot_disagreement,
     plot_precision_by_rarest_word,
-    predict_with_both_classifiers,
     rarest_word_counts,
 )
 from tasks.text.words import NGRAM, WORD
@@ -56,45 +53,6 @@ def test_precision_is_averaged_by_bin_of_the_rarest_word():
     assert list(bars.x) == ["unseen", "1", "3–4", "100 or more"]
     assert list(bars.y) == pytest.approx([0.2, 0.5, 0.6, 1.0])
     assert not plot_precision_by_rarest_word(np.array([-1]), np.array([1.0])).data[0].x
-
-
-def test_a_hyperplane_cannot_separate_alternating_arcs_but_neighbours_can():
-    angle = np.linspace(0, 2 * np.pi, 120, endpoint=False)
-    vectors = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
-    label = (np.arange(120) // 15) % 2  # eight arcs
-    split = np.where(np.arange(120) % 15 == 7, 1, TRAIN)  # the middle of each arc is held out
-    queries = np.flatnonzero(split == 1)
-    predictions = predict_with_both_classifiers(make_corpus(labels=label, split=split), vectors, queries)
-    assert predictions.knn.tolist() == label[queries].tolist() and predictions.knn_correct.all()
-    assert 0 < predictions.plane_correct.sum() < len(queries)
-    assert (predictions.plane_correct == (predictions.plane == label[queries])).all()
-
-
-def test_both_classifiers_separate_two_groups():
-    label = np.arange(80) % 2
-    vectors = np.eye(2)[label] + np.random.default_rng(1).normal(0, 0.1, (80, 2))
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    corpus = make_corpus(labels=label, split=[TRAIN] * 60 + [1] * 20)
-    predictions = predict_with_both_classifiers(corpus, vectors, np.arange(60, 80))
-    assert predictions.knn_correct.all() and predictions.plane_correct.all()
-
-
-def test_titles_are_grouped_by_which_classifier_is_correct():
-    predictions = ComparedPredictions(
-        knn=np.array([0, 0, 1, 1]),
-        plane=np.array([0, 1, 0, 1]),
-        knn_correct=np.array([True, True, False, False]),
-        plane_correct=np.array([True, False, True, False]),
-    )
-    xy, names = np.arange(8).reshape(4, 2) / 10, ["news", "sport"]
-    figure = plot_disagreement(["A", "B", "<i>", "D"], xy, [["news"]] * 4, names, predictions)
-    traces = {trace.name: (trace.text, trace.x, trace.y) for trace in figure.data}
-    assert len(traces) == 4
-    text, x, y = traces["only the hyperplane correct (1)"]
-    assert text[0] == "<b>&lt;i&gt;</b><br>news<br>k-NN: sport<br>hyperplane: news"
-    assert (x[0], y[0]) == (0.4, 0.5)
-    nothing = ComparedPredictions(*(np.zeros(0, dtype=int) for _ in range(4)))
-    assert not plot_disagreement([], np.zeros((0, 2)), [], [], nothing).data
 
 
 def test_accuracy_by_category_and_protocol():
