@@ -118,17 +118,17 @@ class SentenceStore:
         for file in (*self.damaged_files, *self.folder.glob("*.tmp")):
             file.unlink(missing_ok=True)
         removes_unused = len(self) > MAX_UNUSED_RATIO * self.has(np.unique(used_keys)).sum()
-        old_segments = [
+        segments_to_replace = [
             file for file, keys in self._segments.items() if removes_unused or len(keys) < SEGMENT_ROWS
         ]
-        if not removes_unused and len(old_segments) <= MAX_SMALL_SEGMENTS:
+        if not removes_unused and len(segments_to_replace) <= MAX_SMALL_SEGMENTS:
             return
-        keys = np.unique(np.concatenate([self._segments[file] for file in old_segments]))
+        keys = np.unique(np.concatenate([self._segments[file] for file in segments_to_replace]))
         keys = keys[np.isin(keys, used_keys)] if removes_unused else keys
         for begin in range(0, len(keys), SEGMENT_ROWS):
             key_block = keys[begin : begin + SEGMENT_ROWS]
             self.add(key_block, self._take_vectors(key_block))
-        for file in old_segments:
+        for file in segments_to_replace:
             file.unlink()
         self._open_segments()
 

@@ -45,7 +45,7 @@ def complete_schema(schema: dict[str, Any]) -> None:
 
 
 def to_form_json(value: Any) -> Any:
-    """Converts settings to JSON with the keys of the form: ``strategy_NAME`` instead of ``name``."""
+    """Converts settings to the JSON of Prefect's form, which has the key ``strategy_NAME`` for ``name``."""
     if isinstance(value, dict):
         name_key = f"strategy_{value['name']}" if isinstance(value.get("name"), str) else "name"
         return {name_key if key == "name" else key: to_form_json(item) for key, item in value.items()}

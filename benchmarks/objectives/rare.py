@@ -21,7 +21,7 @@ from tasks.encoder.title_encoder import append_slot_key
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, percentiles
 from tasks.scoring.folds import RESAMPLES, SALTS, K
 from tasks.scoring.metrics import Judged, measure_weighted
-from tasks.scoring.protocols import PROTOCOLS, judge_knn
+from tasks.scoring.protocols import PROTOCOLS, score_knn
 from tasks.train.loop import Training
 from tasks.train.settings import TrainSettings
 
@@ -56,7 +56,7 @@ def judge_rare(fold: Fold, settings: TrainSettings) -> tuple[Judged, np.ndarray]
     """Trains on a fold; returns the predictions for all held-out titles, and which labels are rare."""
     titles, vectors = fold.titles, title_vectors(fold, settings)
     is_rare = (titles.label_counts > 0) & (titles.label_counts < RARE)
-    return judge_knn(titles, vectors, _queries(fold), K), is_rare
+    return score_knn(titles, vectors, _queries(fold), K), is_rare
 
 
 def _queries(fold: Fold) -> np.ndarray:

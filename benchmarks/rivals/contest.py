@@ -17,7 +17,7 @@ from storage.formats.corpus import OpenCorpus, open_corpus
 from storage.formats.vocabulary import SPLITS
 from tasks.scoring.bootstrap import count_groups, draw_groups, intervals, number_groups
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import CorpusTitles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, score_knn
 from tasks.text.titles import parse_title
 from tasks.text.words import split_words
 
@@ -123,7 +123,7 @@ class Contest:
         """
         unit_vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         queries = self.titles.labelled(protocol)
-        judgement = judge_knn(self.titles, unit_vectors.astype(np.float32), queries, K)
+        judgement = score_knn(self.titles, unit_vectors.astype(np.float32), queries, K)
         groups = number_groups(self.titles.family[queries])
         bounds = intervals(
             judgement, groups, draw_groups(count_groups(groups), resamples, np.random.default_rng(1))

@@ -33,7 +33,7 @@ from tasks.encoder.title_encoder import TitleEncoder
 from tasks.fasttext.ngrams import bucket_ids
 from tasks.preprocess.settings import PreprocessSettings
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import CorpusTitles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, score_knn
 from tasks.sentences import NoSentences
 from tasks.sentences.settings import SentenceSettings
 from tasks.text.tokenizers import Tokenizer
@@ -74,7 +74,7 @@ def title_precision(learnt: Learnt, *, augmented: bool) -> dict[tuple[str, str],
         for protocol in PROTOCOLS:
             queries = titles.labelled(protocol)
             queries = queries[is_selected[queries]]
-            measured = measure(judge_knn(titles, vectors, queries, 10))
+            measured = measure(score_knn(titles, vectors, queries, 10))
             precisions[group, protocol] = (measured["precision_at_k"] or 0.0, len(queries))
     return precisions
 

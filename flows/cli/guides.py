@@ -250,7 +250,11 @@ def read_categories(model: Path) -> dict[str, str]:
 
 
 def find_category(category: str, spellings: Mapping[str, str]) -> str:
-    """Returns the label of a category. Raises CorrectionError with similar categories if it is unknown."""
+    """Returns the label that matches a category as typed by a user.
+
+    Raises:
+        CorrectionError: The category is unknown. The message suggests similar categories.
+    """
     from tasks.preprocess.categories import fold
 
     if label := spellings.get(fold(category)):

@@ -66,8 +66,8 @@ def find_unchanged(
         catalogue: Open catalogue.
         source: Name of the feed.
         digest: SHA-256 of the content of the feed.
-        grabbed_at: Instant of a dated guide from an archive, which is compared with the imports of guides of
-            this instant. None for the current content of a feed, which is compared with its newest import.
+        grabbed_at: Instant of a dated guide from an archive: only imports of this instant are considered.
+            None for the current content of a feed: only the newest import of the feed is considered.
         zone: Time zone of the times in the feed that state none. Content that was imported with another zone
             has to be imported again.
     """

@@ -71,6 +71,6 @@ def _to_tables(
 def write_graph(
     folder: Path, ids: Int[np.ndarray, "titles k"], cosines: Float[np.ndarray, "titles k"]
 ) -> None:
-    """Writes graph.npy and graph_cosines.npy: the nearest titles by the vectors for clustering."""
+    """Writes graph.npy and graph_cosines.npy: the nearest titles by the vectors that are clustered."""
     np.save(folder / "graph.npy", ids.astype(np.int32))
     np.save(folder / "graph_cosines.npy", cosines)

@@ -65,7 +65,7 @@ class Records:
     Attributes:
         fields: Fields of a record; the first field is the row.
         width: Size of a record in bytes.
-        row_scalars: Names of the states that are not part of records.
+        row_scalars: Names of the optimizer states that are stored outside the records: one number per row.
     """
 
     fields: tuple[Field, ...]

@@ -98,9 +98,9 @@ class ShardedEmbedding(OffloadedEmbedding):
     def _exchange_batches(
         self, batches: Iterable[BatchT], ids: Any
     ) -> Generator[tuple[BatchT, Tensor], None, None]:
-        """Yields each batch, and the rows of this process that the current batches of all processes need.
+        """Yields each batch of this process, and the rows stored by this process that any process needs now.
 
-        Ends when a process has no further batch.
+        Ends as soon as any process has no more batches.
         """
         all_continue = True
         try:

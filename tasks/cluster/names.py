@@ -193,10 +193,10 @@ def _best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def _is_narrower(subject: Candidate, general: Candidate | None) -> bool:
-    """Returns whether a subject is narrower than the general part of a name.
+    """Returns whether a subject is more specific than the general part of a cluster's name.
 
     Every genre of fiction is narrower than Films. If there is no general part, or if it is a category that is
-    not in the table of subjects, all frequent subjects are narrower.
+    not in the table of subjects, every subject with a share of at least CATEGORY_SHARE is narrower.
     """
     if general is None or not general.key:
         return subject.share >= CATEGORY_SHARE

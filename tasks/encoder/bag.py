@@ -95,7 +95,10 @@ class Bag:
     def entry_weights(
         self, tokens: Ragged, kinds: Int8[np.ndarray, " entries"]
     ) -> Float32[np.ndarray, " entries"]:
-        """Returns the weight of each entry (token of a title): α_kind / n_kind^length_power."""
+        """Returns the weight of each entry (token of a title): α_kind / n_kind^length_power.
+
+        n_kind is the number of tokens of the same kind in the title.
+        """
         alpha = self.kind_weights()
         cells = tokens.row_ids * len(alpha) + kinds
         counts = np.bincount(cells, minlength=len(tokens) * len(alpha)).astype(np.float32)

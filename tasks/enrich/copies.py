@@ -188,11 +188,11 @@ class CopyWriter:
         return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
 
     def _state_file(self, source: str) -> Path:
-        """Returns the path of the state file of a location."""
+        """Returns the path of the JSON file with the state of the copies of a feed."""
         return self.home / FOLDER / file_name(source).replace(".xml.gz", ".json")
 
     def _read_state(self, source: str) -> "_State":
-        """Reads a location's state file; returns an empty state if it is damaged or a copy is missing."""
+        """Reads the state of the copies of a feed; empty if the file is damaged or a copy is missing."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(self._state_file(source).read_text(encoding="utf-8"))
             copies = [EnrichedCopy(**{**copy, "report": tuple(copy["report"])}) for copy in content["copies"]]

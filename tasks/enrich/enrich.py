@@ -32,7 +32,7 @@ from tasks.pool import open_pool
 MAX_EXAMPLES = 20  # maximum number of predictions that the report shows
 SEPARATE_PROCESS_BYTES = 16 << 20  # a larger guide is read in a separate process, which takes 1 s to start
 # Sources of categories, in the words of the report: "12 filled by prediction".
-FROM_GUIDE, FROM_MODEL = "from the same show in this guide", "from the same show in the home's guides"
+FROM_GUIDE, FROM_HOME_GUIDES = "from the same show in this guide", "from the same show in the home's guides"
 FROM_PREDICTION = "by prediction"
 FROM_CORRECTION = "by a person's correction"
 FROM_EDITION = "by a person's correction of the nearest edition of the show"
@@ -43,7 +43,7 @@ class TitleCategories:
     """Categories of a title. They are added to each programme of the title that has no category."""
 
     names: tuple[str, ...]  # names of the categories
-    source: str  # FROM_GUIDE, FROM_MODEL, FROM_PREDICTION, FROM_CORRECTION or FROM_EDITION
+    source: str  # FROM_GUIDE, FROM_HOME_GUIDES, FROM_PREDICTION, FROM_CORRECTION or FROM_EDITION
     confidence: float = 1.0  # lowest probability that a name is correct
 
 
@@ -272,7 +272,7 @@ def _look_up_categories(
             continue
         names, source = vocabulary.of_categories(guide.category_lists.get(title, ())), FROM_GUIDE
         if not names and row is not None:
-            names, source = distinct_names(map(vocabulary.of_label, model.labels[row])), FROM_MODEL
+            names, source = distinct_names(map(vocabulary.of_label, model.labels[row])), FROM_HOME_GUIDES
         if names:
             title_categories[title] = TitleCategories(names, source)
     return title_categories

@@ -45,8 +45,8 @@ class NamePredictions:
         is_selected: Whether the name of each title reaches the requested precision and is added to the guide.
         held_out: Precision and coverage on held-out titles (tasks/scoring/confidence.py), or the reason why
             they cannot be computed. The key "channels" contains the figures for titles of held-out channels.
-        held_out_names: Names that would be added to held-out titles, or "": one list for the titles of
-            held-out shows, and one for the titles of held-out channels.
+        held_out_names: Two lists, for titles of held-out shows and of held-out channels, with the name that
+            would be added to each title; "" if none would be added.
     """
 
     names: list[str]

@@ -43,13 +43,13 @@ _CONTENT_NAMES = (
 )
 _CONTENT_FIELDS = [PROGRAMMES.field(name) for name in _CONTENT_NAMES]
 _FACT_FIELDS = [DETAILS.field(name) for name in FACTS]
-_PLACE_FIELDS = [
+_POSITION_FIELDS = [
     pa.field(prefix + name, data_type)
     for prefix in ("", "number_")
     for name, data_type in (("place", pa.int64()), ("indent", pa.binary()))
 ]
 SCHEMA = pa.schema(
-    [("source", pa.string()), *_CONTENT_FIELDS, *_FACT_FIELDS, ("zone", pa.string()), *_PLACE_FIELDS]
+    [("source", pa.string()), *_CONTENT_FIELDS, *_FACT_FIELDS, ("zone", pa.string()), *_POSITION_FIELDS]
 )
 _DESCRIPTION_SCHEMA = pa.schema(
     [("title", pa.string()), ("description", pa.string()), ("airings", pa.int64())]
@@ -132,7 +132,8 @@ def _make_tables(
     }
     values = (places, indents, number_places, number_indents)
     columns |= {
-        field.name: pa.array(column, field.type) for field, column in zip(_PLACE_FIELDS, values, strict=True)
+        field.name: pa.array(column, field.type)
+        for field, column in zip(_POSITION_FIELDS, values, strict=True)
     }
     table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA).filter(pa.array(has_span))
     described_rows = details["row"].to_numpy()

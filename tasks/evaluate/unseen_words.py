@@ -11,7 +11,7 @@ import numpy as np
 
 from storage.lazy import torch
 from tasks.scoring.metrics import measure
-from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, judge_knn
+from tasks.scoring.protocols import NO_UNSEEN_REASON, PROTOCOLS, CorpusTitles, score_knn
 
 MIN_LANGUAGE_TITLES = 20  # minimum number of held-out titles of a language that is reported separately
 METRICS = ("accuracy", "precision_at_k", "mrr")
@@ -86,7 +86,7 @@ def _score_protocol(
         return {"n": 0, "reason": NO_UNSEEN_REASON}
     scores: dict[str, object] = {"n": len(queries)}
     for name, array in vectors.items():
-        metrics = measure(judge_knn(titles, array, queries, k))
+        metrics = measure(score_knn(titles, array, queries, k))
         scores[name] = {metric: metrics[metric] for metric in METRICS}
     return scores
 

@@ -22,7 +22,7 @@ from storage.shapes import Float32, Int
 from tasks.kinds.features import Inputs, Scaling
 from tasks.kinds.kinds import KINDS, Kind
 from tasks.kinds.logistic import fit_columns
-from tasks.scoring.isotonic import fit_shares
+from tasks.scoring.isotonic import fit_success_shares
 
 FOLDS = 4  # folds of franchises
 MAX_TRAINING = 100_000  # maximum number of training titles; a larger number is sampled
@@ -69,12 +69,12 @@ class Validation:
     def from_margins(
         titles: np.ndarray, labels: np.ndarray, folds: np.ndarray, margins: np.ndarray, sources: np.ndarray
     ) -> "Validation":
-        """Computes the probabilities and bounds of titles from their margins."""
+        """Computes probabilities of kinds, and lower bounds of the precision, from the margins of titles."""
         probabilities, bounds, source_bounds = (np.zeros(margins.shape, np.float32) for _ in range(3))
         for column in range(labels.shape[1]):
             rows = np.flatnonzero(labels[:, column] >= 0)
             selection = rows, column
-            _, shares, knot_ids = fit_shares(margins[selection], labels[selection])
+            _, shares, knot_ids = fit_success_shares(margins[selection], labels[selection])
             probabilities[selection] = shares[knot_ids]
             bounds[selection] = _precision_bounds(margins[selection], labels[selection], RISK)
             for source in np.unique(sources):

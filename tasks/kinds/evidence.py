@@ -36,7 +36,7 @@ TOPICS: tuple[Kind, ...] = ("news", "sport", "children")  # kinds to which chann
 # A channel is devoted to a kind if it has at least this share and number of titles of the kind. With a share
 # of .3, local stations of the networks in the USA counted as news channels, and most predictions on them were
 # wrong.
-TOPIC_SHARE, TOPIC_TITLES = 0.5, 3
+MIN_TOPIC_SHARE, MIN_TOPIC_TITLES = 0.5, 3
 MAX_CATEGORIES = 10  # programmes with more categories are damaged, and have the categories of a whole day
 MEMORY_BYTES = 100_000_000  # memory limit of DuckDB
 _FILM, _SERIES, _CHILDREN = (KINDS.index(kind) for kind in ("film", "series", "children"))
@@ -153,7 +153,7 @@ class GuideEvidence:
     def training_labels(self) -> Int[np.ndarray, "titles kinds"]:
         """Returns the labels of ``Evidence.labels``, with -1 for labels that are often wrong.
 
-        On a channel that is devoted to news, sport or children (TOPIC_SHARE), titles that are marked only
+        On a channel that is devoted to news, sport or children (MIN_TOPIC_SHARE), titles that are marked only
         with other kinds may have the kind of the channel, too, unless they are films on a news or sport
         channel. A "series" that is as long as a film and has neither episode numbers nor sub-titles may be a
         film: streaming guides mark such films as series.
@@ -163,7 +163,7 @@ class GuideEvidence:
         for kind in TOPICS:
             kind_labels = labels[:, KINDS.index(kind)]
             positives, negatives = (np.bincount(channel_ids, kind_labels == label) for label in (1, 0))
-            is_topic = positives >= np.maximum(TOPIC_TITLES, TOPIC_SHARE * (positives + negatives))
+            is_topic = positives >= np.maximum(MIN_TOPIC_TITLES, MIN_TOPIC_SHARE * (positives + negatives))
             is_unknown = is_topic[channel_ids] & ((kind == "children") | (shares[:, _FILM] == 0))
             kind_labels[is_unknown & (kind_labels == 0)] = -1
         minutes, sub_titled = (self.structure[name].to_numpy() for name in ("minutes", "sub_titled"))

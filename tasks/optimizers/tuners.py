@@ -70,7 +70,7 @@ class YellowFin:
     sparsity_debias: bool = setting(True, "Correct the averages, because most rows do not occur in a step")
 
     def initial_state(self, optimizer: Optimizer, rows: Tensor) -> State:
-        """Returns the initial statistics of rows: E g, and the last step in which each row occurred.
+        """Returns the initial statistics of rows: the mean gradient E[g], and the last step of each row.
 
         The number of the step is stored as float32 (tokens, 1), which is exact up to 2^24.
 

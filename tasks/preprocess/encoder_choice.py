@@ -75,7 +75,7 @@ def choose_encoder(
     gain = alternative_correct - default_correct
     error = float(np.sqrt((np.bincount(families, gain - gain.mean()) ** 2).sum()) / len(gain))
     encoder = alternative if gain.mean() > STANDARD_ERRORS * error else default
-    accuracies = f"{default_correct.mean():.3f} with use, {alternative_correct.mean():.3f} with e5"
+    accuracies = f"use {default_correct.mean():.3f}, e5 {alternative_correct.mean():.3f}"
     return encoder, (
         f"sentence encoder {encoder.name}: accuracy on {len(sample)} training titles {accuracies} "
         f"(standard error of the gain {error:.3f})"

@@ -108,9 +108,10 @@ def noise_as_singletons(clusters: _TitleIds) -> Int64[np.ndarray, " titles"]:
 
 
 def score_partition(clusters: _TitleIds, reference: _TitleIds) -> dict[str, float | int | None]:
-    """Computes the SCORES of clusters, which are None without titles, and ``n``, the number of titles.
+    """Compares clusters with labels; returns the SCORES, and ``n``, the number of titles.
 
-    ``clusters`` and ``reference`` are the cluster and the label of each title.
+    ``clusters`` and ``reference`` are the cluster and the label of each title. Without titles, the scores are
+    None.
     """
     from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, v_measure_score
 

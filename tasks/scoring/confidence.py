@@ -26,7 +26,7 @@ from storage.formats.model import Votes
 from storage.shapes import Bool, Float, Float32, Int
 from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.prediction import NEIGHBOURS
-from tasks.scoring.isotonic import fit_shares
+from tasks.scoring.isotonic import fit_success_shares
 from tasks.scoring.precision import lowest_threshold
 from tasks.scoring.protocols import CorpusTitles, sample_rows
 
@@ -71,7 +71,7 @@ class Calibration:
     @staticmethod
     def fit(scores: Float[np.ndarray, " titles"], correct: Bool[np.ndarray, " titles"]) -> "Calibration":
         """Fits an isotonic regression to the scores of titles and whether their top labels are correct."""
-        knots, shares, _ = fit_shares(scores, correct)
+        knots, shares, _ = fit_success_shares(scores, correct)
         return Calibration(fit_scores=scores, correct=correct, scores=knots, probabilities=shares)
 
     def confidence(self, scores: Float[np.ndarray, " titles"]) -> Float[np.ndarray, " titles"]:

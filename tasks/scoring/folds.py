@@ -11,7 +11,7 @@ import numpy as np
 
 from tasks.scoring.bootstrap import count_groups, draw_groups, number_groups, resample_mean
 from tasks.scoring.metrics import Judged
-from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, judge_knn
+from tasks.scoring.protocols import PROTOCOLS, CorpusTitles, score_knn
 
 SALTS = tuple(f"guidespace-{number}" for number in range(1, 6))  # salts of the five folds
 K, RESAMPLES = 10, 1000  # numbers of neighbours that vote and of bootstrap resamples
@@ -75,7 +75,7 @@ def predict_held_out(
     for protocol in PROTOCOLS:
         queries = titles.labelled(protocol)
         if len(queries):
-            judgement = judge_knn(titles, vectors, queries, k)
+            judgement = score_knn(titles, vectors, queries, k)
             predictions[form, protocol] = combine_predictions(judgement, family[queries], titles.oov[queries])
     return predictions
 

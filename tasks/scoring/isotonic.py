@@ -5,7 +5,7 @@ import numpy as np
 from storage.shapes import Float, Int
 
 
-def fit_shares(
+def fit_success_shares(
     scores: Float[np.ndarray, " titles"], outcomes: np.ndarray
 ) -> tuple[Float[np.ndarray, " knots"], Float[np.ndarray, " knots"], Int[np.ndarray, " titles"]]:
     """Fits an increasing function that maps a score to the share of positive outcomes at this score.

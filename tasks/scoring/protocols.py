@@ -221,7 +221,7 @@ def score_title_vectors(
     return ProtocolScores(protocols, columns)
 
 
-def judge_knn(
+def score_knn(
     titles: CorpusTitles, vectors: Float32[np.ndarray, "titles dim"], queries: np.ndarray, k: int
 ) -> Judged:
     """Predicts the labels of held-out titles by k-NN, and compares them with the true labels.

@@ -1,4 +1,4 @@
-"""Identifies the model that a setting names: by the content digest of its folder, or by its name."""
+"""Identifies the model of a sentence encoder: a folder by its content digest, others by their name."""
 
 from pathlib import Path
 

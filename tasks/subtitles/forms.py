@@ -1,9 +1,10 @@
 """Checks whether the text of a sub-title permits a pattern that the classifier predicts.
 
-The classifier is trained with hidden cues, so it may take a number after any word for an episode number
-("Oldsmobile 88"), or any dash for a separator of teams. The *form* of a pattern is a condition on the text.
-If a sub-title does not fulfil the form of the predicted pattern, the prediction is discarded. A form is less
-strict than a rule (rules.py), because the probability must be sufficient as well (classifier.py).
+The classifier is trained on texts without cues, such as the word "Episode". Therefore, it may take a number
+after any word for an episode number ("Oldsmobile 88"), or any dash for a separator of teams. The *form* of a
+pattern is a condition on the text. If a sub-title does not fulfil the form of the predicted pattern, the
+prediction is discarded. A form is less strict than a rule (rules.py), because a prediction must also reach a
+minimum probability (classifier.py).
 """
 
 import re

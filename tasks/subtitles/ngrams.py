@@ -46,7 +46,7 @@ def _text_shape(text: str) -> str:
 
 
 class VectorAndNgramHead(nn.Module):
-    """Two linear classifiers: of the vector of a text, and of its n-grams."""
+    """Adds the outputs of two linear layers: one of the vector of a text, and one of its n-grams."""
 
     def __init__(self, hidden: int, classes: int, device: torch.device | None = None) -> None:
         """Creates classifiers with zero weights for vectors of size ``hidden`` and ``classes`` classes."""

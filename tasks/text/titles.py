@@ -45,7 +45,10 @@ class Title(NamedTuple):
 
 @functools.lru_cache(maxsize=65536)
 def parse_title(raw: str) -> Title:
-    """Separates the name in a raw title from the marks. If there is no name ("Ep. 23"), marks are kept."""
+    """Splits a raw title into its name and its marks, such as season numbers.
+
+    If a title consists of marks only ("Ep. 23"), the complete text is the name.
+    """
     text = clean_text(raw)
     display, marks = take_marks(text)
     has_no_name = not (display[:1].isalnum() or _WORDS.search(display))

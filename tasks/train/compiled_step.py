@@ -273,25 +273,25 @@ def choose_backend(
     Raises:
         ValueError: The backend of the settings, or of the checkpoint, is not available.
     """
-    backend, requirement = settings.backend, f"train.backend is {settings.backend}"
+    backend, backend_reason = settings.backend, f"train.backend is {settings.backend}"
     if resumed_backend:
         if backend not in ("auto", resumed_backend):
-            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {requirement}")
-        backend, requirement = resumed_backend, f"the checkpoint has backend {resumed_backend}"
+            raise ValueError(f"the checkpoint has backend {resumed_backend}, but {backend_reason}")
+        backend, backend_reason = resumed_backend, f"the checkpoint has backend {resumed_backend}"
     learners = settings.runner.learners if isinstance(settings.runner, Hogwild) else 0
     is_resident = bool(learners) or isinstance(table, Resident)  # learners copy the rows to shared memory
     reason = unsupported_reason(settings, groups, table.device, is_resident)
     if learners and (reason or backend == "torch"):
-        reason = reason or requirement
+        reason = reason or backend_reason
         raise ValueError(f"train.runner is hogwild, but {reason}; choose train.runner=sequential")
     if learners:
         return "compiled", f"training with backend compiled in {learners} learners (hogwild)"
     if backend == "compiled" and reason:
         remedy = "" if resumed_backend else "; choose train.backend=auto"
-        raise ValueError(f"{requirement}, but {reason}{remedy}")
+        raise ValueError(f"{backend_reason}, but {reason}{remedy}")
     titles_shown = titles * settings.epochs
     if backend == "torch":
-        reason = requirement
+        reason = backend_reason
     elif backend == "auto" and not reason and titles_shown < MIN_TITLES_SHOWN:
         reason = f"training shows {titles_shown:,} titles; compiling saves time from {MIN_TITLES_SHOWN:,}"
     if reason:

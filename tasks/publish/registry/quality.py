@@ -18,7 +18,7 @@ from tasks.neighbours.similarity import top_neighbours
 from tasks.predictor.linear_part import LinearPart
 from tasks.predictor.prediction import predict_top, support_of, support_of_names
 from tasks.scoring.confidence import contains_label
-from tasks.scoring.protocols import CorpusTitles, judge_knn
+from tasks.scoring.protocols import CorpusTitles, score_knn
 
 # Arrays of the artifact Vectors that are compared, and their names in messages.
 VECTORS = {
@@ -177,7 +177,7 @@ class QualityScorer:
 
     def _query_qualities(self, vectors: np.ndarray) -> np.ndarray:
         """Returns the quality of k-NN with some vectors on each query, float64 (queries,)."""
-        judgement = judge_knn(self._titles, vectors, self.rows, self.k)
+        judgement = score_knn(self._titles, vectors, self.rows, self.k)
         precision = np.zeros(len(self.rows)) if judgement.precision_at_k is None else judgement.precision_at_k
         return query_quality(judgement.correct, precision)
 

@@ -54,7 +54,7 @@ def compare_with_preset(rankings: Sequence[Ranking], preset: str) -> str:
     best = max(scores, key=lambda name: (scores[name], name == preset))
     text = (
         f"The presets use {preset}: score {scores[preset]:.3f}, the mean over {len(runs[preset])} sizes, "
-        f"with {state[preset]:.2f} numbers of state per parameter."
+        f"with {state[preset]:.2f} optimizer state values per parameter."
     )
     if best == preset:
         rival = max(scores.keys() - {preset}, key=lambda name: scores[name], default="")
@@ -62,7 +62,7 @@ def compare_with_preset(rankings: Sequence[Ranking], preset: str) -> str:
         if rival:
             runner_up = (
                 f"; the second best is {rival} with a score of {scores[rival]:.3f} and {state[rival]:.2f} "
-                "numbers of state"
+                "optimizer state values per parameter"
             )
         return f"{text} It has the best score{runner_up}."
     title_count = rankings[0].run.titles
@@ -72,8 +72,8 @@ def compare_with_preset(rankings: Sequence[Ranking], preset: str) -> str:
         comparison, advice = "more than", f": consider train.optimizer={best}."
     slowdown = seconds[best] / max(seconds[preset], 1e-9)
     return (
-        f"{text} The best is {best}: {scores[best]:.3f}, {state[best]:.2f} numbers of state, {slowdown:.1f} "
-        f"times the seconds. The difference is {comparison} two standard errors ({error_margin:.3f}) of a "
+        f"{text} The best is {best}: {scores[best]:.3f}, {state[best]:.2f} optimizer state values, "
+        f"{slowdown:.1f} times the seconds. The difference is {comparison} two standard errors ({error_margin:.3f}) of a "
         f"score of {title_count} titles{advice}"
     )
 

@@ -20,7 +20,7 @@ class TuningSettings:
     """Settings of tuning: optimizers, vector sizes and learning rates to compare, and searches."""
 
     optimizers: tuple[str, ...] = setting(
-        (), "Names of optimizers to compare, or yellowfin; empty: all optimizers and yellowfin"
+        (), "Names of optimizers to compare, among them yellowfin; empty: all of them"
     )
     sizes: tuple[int, ...] = setting(
         (32, 128, 256), "Numbers of dimensions of the vectors; each is a comparison or a search of its own"
@@ -30,7 +30,10 @@ class TuningSettings:
         "Factors on the learning rate of an optimizer; a search draws from the range between them",
     )
     share: float = setting(
-        0.1, "Share of first words; titles with these first words form the tuning set", gt=0, lt=0.5
+        0.1,
+        "Share of all first words of titles; titles with these first words form the tuning set",
+        gt=0,
+        lt=0.5,
     )
     searches: tuple[Search, ...] = setting(
         (), "Searches that replace the comparison of all optimizers at all rates"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from storage.formats.model import VOTES, read_votes, write_votes
-from tasks.enrich.enrich import FROM_GUIDE, FROM_MODEL, FROM_PREDICTION, read_guide
+from tasks.enrich.enrich import FROM_GUIDE, FROM_HOME_GUIDES, FROM_PREDICTION, read_guide
 from tasks.enrich.errors import EnrichError
 from tasks.enrich.insertion import insert_elements
 from tasks.enrich.model import CategoryModel
@@ -35,7 +35,7 @@ def test_precedence_of_sources(fill: Callable) -> None:
             programme(NEW),
         )
     )
-    assert report.filled_by_source == {FROM_GUIDE: 1, FROM_MODEL: 1, FROM_PREDICTION: 1}
+    assert report.filled_by_source == {FROM_GUIDE: 1, FROM_HOME_GUIDES: 1, FROM_PREDICTION: 1}
     assert (report.programmes, report.with_categories, report.missing) == (4, 1, 3)
     categories = [part.partition("</programme>")[0] for part in written.decode().split("</title>")[1:]]
     both = "<category>Puzzle &amp; Co</category><category>B</category>"
@@ -59,7 +59,7 @@ def test_the_vote_reaches_the_minimum_precision(fill: Callable) -> None:
 def test_placeholders_are_skipped(fill: Callable) -> None:
     content = guide(programme("To be announced"), programme("No information"), programme(BAKING))
     written, report = fill(content)
-    assert report.placeholders == 2 and report.filled_by_source == {FROM_MODEL: 1}
+    assert report.placeholders == 2 and report.filled_by_source == {FROM_HOME_GUIDES: 1}
     assert written.count(b"<category>") == 1
 
 
@@ -101,7 +101,7 @@ def test_a_custom_table(fill: Callable, tmp_path: Path) -> None:
         every=True,
     )
     assert b"<category>Kochen &amp; Essen</category></programme>" in written
-    assert report.filled_by_source == {FROM_MODEL: 1} and report.extended == 0
+    assert report.filled_by_source == {FROM_HOME_GUIDES: 1} and report.extended == 0
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_no_vote_with_too_few_held_out_titles(model: Path, tmp_path: Path, fill:
     assert votes is not None and len(votes.titles) == 105
     write_votes(few, type(votes)(*(field[:20] for field in votes)))
     _, report = fill(guide(programme(BAKING), programme(NEW)), few)
-    assert report.filled_by_source == {FROM_MODEL: 1}
+    assert report.filled_by_source == {FROM_HOME_GUIDES: 1}
     assert any(
         "no predictions: 20 held-out titles" in line for line in report_lines(report, EnrichOptions(), "x")
     )

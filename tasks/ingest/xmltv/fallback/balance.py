@@ -96,7 +96,10 @@ def balance(content: str) -> str:
 
 
 def _find_unknown_elements(tokens: Iterator[re.Match[str]]) -> Iterator[int]:
-    """Yields the token index of the start tag of each unknown element that ends before the next XMLTV tag."""
+    """Finds unknown elements that are closed before the next XMLTV tag; yields their start tags.
+
+    A start tag is given by its index in ``tokens``.
+    """
     stack: list[tuple[str, int]] = []
     depths = Counter[str]()
     for index, token in enumerate(tokens):

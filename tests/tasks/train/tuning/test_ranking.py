@@ -51,9 +51,11 @@ def test_a_failed_run_has_score_zero():
 
 def test_a_small_difference_does_not_change_the_preset():
     text = compare_with_preset(rank(RUNS), "plain")
-    assert "The presets use plain: score 0.400, the mean over 1 sizes, with 0.00 numbers of state" in text
     assert (
-        "The best is clever: 0.405, 2.00 numbers of state, 3.0 times the seconds. "
+        "The presets use plain: score 0.400, the mean over 1 sizes, with 0.00 optimizer state values" in text
+    )
+    assert (
+        "The best is clever: 0.405, 2.00 optimizer state values, 3.0 times the seconds. "
         "The difference is within two standard errors (0.100) of a score of 100 titles" in text
     )
 
