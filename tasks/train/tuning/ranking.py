@@ -73,8 +73,8 @@ def compare_with_preset(rankings: Sequence[Ranking], preset: str) -> str:
     slowdown = seconds[best] / max(seconds[preset], 1e-9)
     return (
         f"{text} The best is {best}: {scores[best]:.3f}, {state[best]:.2f} optimizer state values, "
-        f"{slowdown:.1f} times the seconds. The difference is {comparison} two standard errors ({error_margin:.3f}) of a "
-        f"score of {title_count} titles{advice}"
+        f"{slowdown:.1f} times the seconds. The difference is {comparison} two standard errors "
+        f"({error_margin:.3f}) of a score of {title_count} titles{advice}"
     )
 
 
