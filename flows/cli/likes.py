@@ -86,9 +86,10 @@ def import_likes(home: str, file: Path, viewer: str, default_time: datetime.date
     if not file.is_file():
         raise LikesError(f"{file} is not a file")
     read_file = read_player if file.suffix.lower() in PLAYER_SUFFIXES else read_export
-    rows = read_file(file, viewer, to_naive_utc(default_time), viewer_zone(folder, viewer))
+    arguments = file, viewer, to_naive_utc(default_time), viewer_zone(folder, viewer)
+    rows = read_file(*arguments)
     if rows is None:
-        rows = read_likes_table(file, viewer, to_naive_utc(default_time))
+        rows = read_likes_table(*arguments)
     new_count = add_likes(folder, rows)
     viewer_count, title_count = (len(rows[column].unique()) for column in ("viewer", "show_key"))
     viewers_text = f"{viewer_count:,} viewer{'s' * (viewer_count != 1)}"

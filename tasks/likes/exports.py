@@ -200,7 +200,7 @@ def activity_items(plays: Iterable[Mapping[str, Any]]) -> Iterator[MediaItem]:
     for play in plays:
         if play["ItemType"] in WATCHED_SECONDS:
             key = play["UserId"], play["ItemType"], play["ItemName"]
-            seconds[key] = seconds.get(key, 0) + int(play["PlayDuration"])
+            seconds[key] = seconds.get(key, 0) + int(play["PlayDuration"] or 0)
             last_played[key] = max(last_played.get(key, ""), play["DateCreated"])
     for (user, item_type, name), played_seconds in seconds.items():
         fields: dict[str, Any] = {"title": name}

@@ -98,5 +98,7 @@ def read_player(
                 )
             items = (MediaItem(**row) for row in connection.execute(query))
             return likes_table(items, source, viewer, default_time, zone)
-    except sqlite3.Error as error:
+    except LikesError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError) as error:  # SQLite columns may contain values of any type
         raise LikesError(f"{file} cannot be read as a database of Kodi or Jellyfin: {error}") from error

@@ -52,27 +52,36 @@ class LikesError(ExpectedError, ValueError):
     """Error: a file of likes cannot be read. The message says why, and which content is expected."""
 
 
-def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -> pa.Table:
+def read_likes_table(
+    file: Path, viewer: str, default_time: datetime.datetime, zone: datetime.tzinfo | None
+) -> pa.Table:
     """Reads a CSV, Parquet or JSON file as a table of likes (schema LIKES).
 
     Args:
         file: File with the columns that the docstring of the module describes.
         viewer: Name of the viewer of rows without a viewer.
         default_time: Time of rows without a time, a naive datetime in UTC.
+        zone: Time zone of times without a zone; None for the zone of this machine.
 
     Raises:
         LikesError: The file has another format, lacks a column, or has an invalid value.
     """
     rows = _rename_columns(_read_rows(file), file)
-    column = next((name for name in OPINION_COLUMNS if rows and name in rows[0]), "liked")
-    opinions = _to_opinions(file, [row.get(column) for row in rows], column)
+    opinions = {
+        name: _to_opinions(file, [row[name] for row in rows], name)
+        for name in OPINION_COLUMNS
+        if rows and name in rows[0]
+    }
     likes = []
-    for row_number, (row, opinion) in enumerate(zip(rows, opinions, strict=True), 1):
+    for row_number, row in enumerate(rows, 1):
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
         if not title:
             raise LikesError(f"{file}, row {row_number}: the title is empty; expected a title in every row")
-        if opinion is None:
+        stated_columns = (name for name, values in opinions.items() if values[row_number - 1] is not None)
+        column = next(stated_columns, None)
+        if column is None:
             continue
+        opinion = opinions[column][row_number - 1]
         numbers = [("", str(row["episode"]))] if row.get("episode") else []
         episode, _ = read_episode(numbers, title, sub_title).keys(sub_title)
         likes.append(
@@ -83,7 +92,7 @@ def read_likes_table(file: Path, viewer: str, default_time: datetime.datetime) -
                 "sub_title": sub_title,
                 "source": STATED if column == "liked" else f"table: {column}",
                 "title": title,
-                "time": _parse_time(row.get("time"), default_time, file, row_number),
+                "time": _parse_time(row.get("time"), default_time, zone, file, row_number),
                 "value": opinion,
                 "seen": column == "share" and opinion > 2 * SEEN_SHARE - 1 - SHARE_TOLERANCE,
             }
@@ -95,7 +104,7 @@ def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[
     """Selects the columns in COLUMN_NAMES and renames them to the keys of COLUMN_NAMES."""
     if not rows:
         return []
-    columns = {str(name).strip().casefold(): name for name in rows[0]}
+    columns = {str(name).strip().casefold(): name for row in rows for name in row}
     selected_columns = {
         name: next(columns[alias] for alias in aliases if alias in columns)
         for name, aliases in COLUMN_NAMES.items()
@@ -103,8 +112,8 @@ def _rename_columns(rows: Sequence[Mapping[str, Any]], file: Path) -> list[dict[
     }
     if "title" not in selected_columns or selected_columns.keys().isdisjoint(OPINION_COLUMNS):
         raise LikesError(
-            f"{file}: the columns are {', '.join(map(str, rows[0]))}; expected title (or programme) and "
-            "one of liked, rating, share"
+            f"{file}: the columns are {', '.join(map(str, columns.values()))}; expected title (or programme) "
+            "and one of liked, rating, share"
         )
     return [{name: row.get(column) for name, column in selected_columns.items()} for row in rows]
 
@@ -195,11 +204,11 @@ def _parse_number(value: Any, name: str, file: Path, row_number: int) -> float |
 
 
 def _parse_time(
-    value: Any, default_time: datetime.datetime, file: Path, row_number: int
+    value: Any, default_time: datetime.datetime, zone: datetime.tzinfo | None, file: Path, row_number: int
 ) -> datetime.datetime:
     """Converts ISO text, seconds since 1970 or a date to a naive datetime in UTC.
 
-    Returns ``default_time`` for an empty value.
+    Returns ``default_time`` for an empty value. ``zone`` is the zone of a time without a zone.
     """
     if value is None or not str(value).strip():
         return default_time
@@ -217,7 +226,17 @@ def _parse_time(
             f"{file}, row {row_number}: time is {value!r}; expected an ISO date or instant, or seconds "
             "since 1970"
         ) from error
-    return to_naive_utc(moment) if moment.tzinfo else moment
+    return localize(moment, zone)
+
+
+def localize(moment: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.datetime:
+    """Converts a datetime to a naive datetime in UTC.
+
+    If it has no zone, it is in ``zone``, or in the zone of this machine if ``zone`` is None.
+    """
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    return to_naive_utc(moment)
 
 
 def _is_seconds(text: str) -> bool:

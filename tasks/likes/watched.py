@@ -12,10 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED
 from storage.episodes.numbers import EpisodeNumber
-from tasks.likes.tables import SEEN_SHARE, scale_to_opinion
+from tasks.likes.tables import SEEN_SHARE, localize, scale_to_opinion
 from tasks.text.titles import parse_title
 
 WATCHED_VALUE = 0.5  # value of an item that was watched but not rated, from -1 (dislike) to 1 (like)
@@ -79,7 +78,9 @@ def _to_row(
         rating = 2.0 * item.liked - 1
     if not item.title or (rating is None and not is_seen):
         return None
-    season, episode = (None if number is None else int(number) for number in (item.season, item.episode))
+    season, episode = (
+        int(number) if number not in (None, "") else None for number in (item.season, item.episode)
+    )
     episode_key = EpisodeNumber(season=season, episode=episode or None).key
     if rating is not None and not episode_key:
         source = STATED
@@ -106,6 +107,4 @@ def _to_utc(instant: str | float | None, zone: datetime.tzinfo | None) -> dateti
         moment = datetime.datetime.fromtimestamp(instant, datetime.UTC)
     else:
         moment = datetime.datetime.fromisoformat(instant)
-    if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
-    return to_naive_utc(moment)
+    return localize(moment, zone)

@@ -43,14 +43,14 @@ def evening_interval(
         now: Current time in the zone of the home; the result is in this zone, too.
         begin: Begin of the interval. If it is None, the interval begins now, or at EVENING_HOUR if that is
             later and ``hours`` is None.
-        end: End of the interval. If it is None, the interval ends at midnight, but at least MIN_LENGTH after
-            its begin.
+        end: End of the interval. If it is None, the interval ends at the midnight after its begin, but at
+            least MIN_LENGTH after its begin.
         hours: Length of the interval in hours, which replaces ``end``.
 
     Raises:
         TonightError: The interval is empty.
     """
-    evening_begin = (now - datetime.timedelta(hours=NIGHT_END_HOUR)).replace(
+    evening_begin = ((begin or now) - datetime.timedelta(hours=NIGHT_END_HOUR)).replace(
         hour=EVENING_HOUR, minute=0, second=0, microsecond=0
     )
     interval_begin = begin or (now if hours is not None else max(now, evening_begin))

@@ -143,9 +143,8 @@ def test_status_counts_add_up(night):
     assert set(feed) == {"source", *counts} and feed["source"] == str(SAMPLE)
     assert feed["seen"] == feed["stored"] + feed["duplicates"] + feed["rejected"]
     assert feed["rejected"] == sum(feed["rejects"].values()) > 0
-    assert (
-        document["programmes"] == feed["stored"] and document["titles"] > 1500 and document["channels"] > 35
-    )
+    assert document["programmes"] == feed["stored"]
+    assert document["titles"] > 1500 and document["channels"] > 35
 
 
 @pytest.mark.parametrize("title", ["Midsomer Murders", "A Murder Nobody Ever Filmed"])

@@ -84,6 +84,15 @@ def test_a_library_of_kodi(tmp_path):
     assert once["time"] == AT and once["value"] == 0.5 and once["seen"]
 
 
+def test_values_of_other_types_in_a_library(tmp_path):
+    library = make(tmp_path / "MyVideos119.db", KODI + "UPDATE episode SET c12 = '';")
+    rows = read_player(library, "me", AT, BERLIN).to_pylist()
+    assert {row["title"]: row["episode"] for row in rows}["Midsomer Murders"] == "e1"
+    make(tmp_path / "MyVideos119.db", "UPDATE episode SET c12 = 'one';")
+    with pytest.raises(LikesError, match="cannot be read as a database"):
+        read_player(library, "me", AT, BERLIN)
+
+
 def test_a_library_of_jellyfin_names_its_users(tmp_path):
     rows = read_player(make(tmp_path / "jellyfin.db", JELLYFIN), "me", AT, BERLIN).to_pylist()
     found = {(row["viewer"], row["title"]): row for row in rows}

@@ -1,5 +1,6 @@
 """The page in Chromium: time line, reasons and saved choices."""
 
+import datetime
 import json
 import re
 from pathlib import Path
@@ -144,7 +145,7 @@ def test_choices_are_saved_as_a_file_that_the_command_reads(open_page, tmp_path)
         ("Ann", "Show 1", True),
         ("Ann", "Show 2", False),
     ]
-    stored = read_likes_table(tmp_path / "likes.json", "nobody", EVENING).to_pylist()
+    stored = read_likes_table(tmp_path / "likes.json", "nobody", EVENING, datetime.UTC).to_pylist()
     assert [
         (row["viewer"], row["show_key"], row["episode"], row["value"], row["seen"]) for row in stored
     ] == [
