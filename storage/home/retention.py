@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.atomic import remove_folder
-from storage.home.files import folder_size
-from storage.home.workspace import Workspace, last_used
+from storage.home.files import folder_size, last_used
+from storage.home.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
