@@ -99,7 +99,7 @@ def test_only_the_current_downloaded_champion_remains(workspace):
         (workspace.home / "champions" / digest).mkdir(parents=True)
         (workspace.home / "champions" / digest / "model").write_text("12345", encoding="utf-8")
     (workspace.home / "champions" / "tmpdownload").mkdir()
-    removed = prune_downloaded_models(workspace, "b" * 64)
+    removed = prune_downloaded_models(workspace, workspace.home / "champions" / ("b" * 16) / "artifacts")
     assert (removed.count, removed.bytes) == (1, 5)
     assert {one.name for one in (workspace.home / "champions").iterdir()} == {"b" * 16, "tmpdownload"}
 
