@@ -11,7 +11,12 @@ Layout::
     home/likes.duckdb, .salt  ratings by viewers, and the salt of their hashes (storage/catalogue/likes.py)
     home/unlisted-*.parquet   vectors of titles that the served model does not have (tasks/tonight/vectors.py)
     home/models/              copies of models of other machines (flows/followed_model.py)
+    home/champion.json        champion on an MLflow server, and its files in champions/ (storage/tracking)
+    home/latest.json          results of the last nightly run (storage/home/latest.py)
+    home/status.json          state of the feeds (storage/catalogue/feeds.py)
+    home/enriched/, merged/   enriched copies of feeds, and the guide that is merged from them
     home/mlflow.db, mlflow/   MLflow's database and artifacts if there is no MLflow server
+    home/prefect/             Prefect's database and settings if there is no Prefect server
 
 An artifact is written to a temporary folder, which is renamed when its ``artifact.json`` (files, sizes,
 SHA-256) is complete. A killed run leaves at most one ``*.tmp`` folder, which the next writer removes.
@@ -233,10 +238,7 @@ class Workspace:
         return folder
 
     def read(self, kind: type[ArtifactT], key: str, *, touch: bool = True) -> ArtifactT | None:
-        """Verifies the files of a published artifact and returns it, or None if it is missing or damaged.
-
-        The artifact is marked as used unless ``touch`` is False.
-        """
+        """Returns a published artifact, or None if it is missing or damaged; ``touch`` marks it as used."""
         folder = self.artifact_folder(kind, key)
         try:
             artifact_json = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
