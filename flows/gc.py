@@ -108,7 +108,7 @@ def remove_old_data(
             yield prune_runs(registry, oldest_end, nights, dry_run=dry_run)
         with suppress(TrackingError):  # the champion's files are missing; commands that need them report this
             if champion := registry.champion():
-                yield prune_downloaded_models(workspace, champion.digest, dry_run=dry_run)
+                yield prune_downloaded_models(workspace, champion.folder, dry_run=dry_run)
         yield prune_models(workspace.home, oldest_end, dry_run=dry_run)
         yield prune_flow_runs(workspace.home, oldest_end, dry_run, shared)
 

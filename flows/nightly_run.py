@@ -9,6 +9,7 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from storage.artifacts import Corpus, Model, Page, Scores
+from storage.home.files import mark_used
 from storage.home.latest import last_instant, write_latest
 from storage.home.workspace import Workspace, newest_first
 from storage.tracking import Tracking
@@ -61,8 +62,9 @@ class NightlyRun:
         }
         models = newest_first(self.workspace, Model)
         folders = (self.workspace.folder(model) for model in models if model.digest == previous_night.model)
-        folder = next(folders, "")
-        return PreviousNight(figures=figures, model_folder=str(folder))
+        if folder := next(folders, None):
+            mark_used(folder)
+        return PreviousNight(figures=figures, model_folder=str(folder or ""))
 
     def result(
         self, corpus: Corpus, scores: Scores, page: Page, model: Model, verdict: Verdict, report: RunReport

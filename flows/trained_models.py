@@ -20,6 +20,7 @@ from storage.artifacts import (
     Vocabulary,
     read_inputs,
 )
+from storage.home.files import mark_used
 from storage.home.workspace import Workspace, newest_first
 from tasks.augment.task import STAGE as AUGMENT
 from tasks.evaluate.task import BASELINES
@@ -64,6 +65,7 @@ def find_trained_models(home: str, settings: Settings, sources: LabelSources) ->
             continue
         encoder_key = AUGMENT.key(vocabulary, corpus, checkpoint, settings.train.encoder, settings.augment)
         if encoder := workspace.read(TitleEncoderFiles, encoder_key):
+            mark_used(workspace.folder(vocabulary))
             yield TrainedModel(
                 vocabulary=vocabulary,
                 corpus=corpus,

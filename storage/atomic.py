@@ -2,8 +2,8 @@
 
 New content is written to a temporary file, synced with fsync and renamed. Then the parent folder is synced,
 so that a power failure does not undo the rename. If the process is killed, the temporary file remains:
-``NAME.PID.tmp``, or ``NAME-new.duckdb`` for a database. ``storage/tables`` does not use this module, because
-it is a standalone library.
+``NAME.PID-THREAD.tmp``, or ``NAME-new.duckdb`` for a database. ``storage/tables`` does not use this module,
+because it is a standalone library.
 """
 
 import ctypes
@@ -11,6 +11,7 @@ import errno
 import filecmp
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -226,8 +227,8 @@ def sync(path: Path) -> None:
 
 
 def _temporary_path(target: Path) -> Path:
-    """Returns the path ``target.PID.tmp``; the process id allows several processes to replace one target."""
-    return target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    """Returns ``target.PID-THREAD.tmp``, so that several processes and threads can replace one target."""
+    return target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
 
 
 def _swap_names(first_folder: Path, second_folder: Path) -> bool:

@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 
 from storage.artifacts import Artifact
 from storage.digests import ABSENT, content_digest
+from storage.home.files import mark_used
 from storage.home.workspace import Draft, Workspace, newest_first
 from storage.memory import release_memory
 
@@ -236,4 +237,7 @@ def previous_artifact(home: str, stage: Stage[ArtifactT], *inputs: object) -> Ar
 
     A repeated run with the same inputs therefore gets the same previous artifact.
     """
-    return next(newest_first(Workspace(home), stage.kind, before=stage.key(*inputs)), None)
+    workspace = Workspace(home)
+    if artifact := next(newest_first(workspace, stage.kind, before=stage.key(*inputs)), None):
+        mark_used(workspace.folder(artifact))
+    return artifact

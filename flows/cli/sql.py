@@ -9,6 +9,7 @@ from typing import Any
 from storage.artifacts import Artifact, Clustering, Corpus, Tonight, read_inputs
 from storage.catalogue.likes import home_salt
 from storage.catalogue.views import QueryError, run_query
+from storage.home.files import mark_used
 from storage.home.guides import current_guide
 from storage.home.latest import read_latest
 from storage.home.workspace import HomeError, Workspace, newest_first
@@ -41,6 +42,8 @@ def run_folders(home: str | Path) -> dict[str, Path]:
     folders["nearest"] = workspace.home / str(workspace.details(clustering).get("nearest", clustering.path))
     if tonight := next(newest_first(workspace, Tonight), None):
         folders["tonight"] = workspace.folder(tonight)
+    for used_folder in folders.values():
+        mark_used(used_folder)
     return folders
 
 

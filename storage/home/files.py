@@ -1,4 +1,4 @@
-"""Computes sizes and digests of files in a home."""
+"""Computes sizes and digests of files in a home; reads and sets the times of the last use of artifacts."""
 
 import functools
 import hashlib
@@ -40,3 +40,14 @@ def _sha256(file: Path, inode: int, version: int) -> str:
     """Computes the SHA-256 of a file. The cache key includes ``inode`` and ``version`` (time of change)."""
     with open(file, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def mark_used(folder: Path) -> None:
+    """Sets the time of the last use of the artifact in a folder to now."""
+    with suppress(OSError):  # read-only for this user
+        os.utime(folder)
+
+
+def last_used(folder: Path) -> int:
+    """Returns the time of the last use of the artifact in a folder, in nanoseconds since 1970."""
+    return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)

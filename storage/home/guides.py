@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.artifacts import Guide
+from storage.home.files import mark_used
 from storage.home.workspace import Workspace, newest_first, published_at
 
 
@@ -15,7 +16,9 @@ def current_guide(workspace: Workspace) -> Guide | None:
     Guides are ordered by the instant for which they were made (``as_of``, such as a past date), or by the
     time of publication if ``as_of`` is later or not set.
     """
-    return next(newest_first(workspace, Guide, time_of=_guide_time), None)
+    if guide := next(newest_first(workspace, Guide, time_of=_guide_time), None):
+        mark_used(workspace.folder(guide))
+    return guide
 
 
 def _guide_time(file: Path, content: Mapping[str, Any]) -> datetime.datetime:

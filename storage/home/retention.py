@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.atomic import remove_folder
-from storage.home.files import folder_size
-from storage.home.workspace import Workspace, last_used
+from storage.home.files import folder_size, last_used
+from storage.home.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +62,14 @@ def prune_artifacts(
     return _remove_folders("artifacts", old_artifacts(workspace, keep, pinned), dry_run)
 
 
-def prune_downloaded_models(workspace: Workspace, digest: str, *, dry_run: bool = False) -> RemovalResult:
-    """Removes all downloaded models except the model with the digest ``digest``.
+def prune_downloaded_models(workspace: Workspace, champion: Path, *, dry_run: bool = False) -> RemovalResult:
+    """Removes all downloaded models except the one that contains the folder ``champion``.
 
     If ``dry_run`` is set, the models are only counted.
     """
     folders = list((workspace.home / "champions").glob(f"{'[0-9a-f]' * 16}*"))
     return _remove_folders(
-        "fetched champions", [folder for folder in folders if folder.name != digest[:16]], dry_run
+        "fetched champions", [folder for folder in folders if folder not in champion.parents], dry_run
     )
 
 

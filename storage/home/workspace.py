@@ -11,7 +11,12 @@ Layout::
     home/likes.duckdb, .salt  ratings by viewers, and the salt of their hashes (storage/catalogue/likes.py)
     home/unlisted-*.parquet   vectors of titles that the served model does not have (tasks/tonight/vectors.py)
     home/models/              copies of models of other machines (flows/followed_model.py)
+    home/champion.json        champion on an MLflow server, and its files in champions/ (storage/tracking)
+    home/latest.json          results of the last nightly run (storage/home/latest.py)
+    home/status.json          state of the feeds (storage/catalogue/feeds.py)
+    home/enriched/, merged/   enriched copies of feeds, and the guide that is merged from them
     home/mlflow.db, mlflow/   MLflow's database and artifacts if there is no MLflow server
+    home/prefect/             Prefect's database and settings if there is no Prefect server
 
 An artifact is written to a temporary folder, which is renamed when its ``artifact.json`` (files, sizes,
 SHA-256) is complete. A killed run leaves at most one ``*.tmp`` folder, which the next writer removes.
@@ -36,7 +41,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from storage.artifacts import Artifact, read_details
 from storage.atomic import replaced_folder
 from storage.errors import ExpectedError
-from storage.home.files import describe_file, folder_size
+from storage.home.files import describe_file, folder_size, mark_used
 from storage.home.marker import MARKER_FILE, write_marker
 from storage.home.zones import ZONE_KEY, home_zone
 from storage.json_file import write_json
@@ -232,8 +237,8 @@ class Workspace:
             raise HomeError(f"{problem}. Run `guidespace nightly` again to recreate it.")
         return folder
 
-    def read(self, kind: type[ArtifactT], key: str) -> ArtifactT | None:
-        """Verifies the files of a published artifact and returns it, or None if it is missing or damaged."""
+    def read(self, kind: type[ArtifactT], key: str, *, touch: bool = True) -> ArtifactT | None:
+        """Returns a published artifact, or None if it is missing or damaged; ``touch`` marks it as used."""
         folder = self.artifact_folder(kind, key)
         try:
             artifact_json = json.loads((folder / "artifact.json").read_text(encoding="utf-8"))
@@ -242,8 +247,8 @@ class Workspace:
                 return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        with suppress(OSError):  # read-only for this user
-            os.utime(folder)
+        if touch:
+            mark_used(folder)
         path = folder.relative_to(self.home).as_posix()
         return kind(path=path, digest=artifact_json["digest"], counts=artifact_json["counts"])
 
@@ -272,15 +277,10 @@ def published_at(file: Path, content: Mapping[str, Any]) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC)
 
 
-def last_used(folder: Path) -> int:
-    """Returns the time of the last use of the artifact in a folder, in nanoseconds since 1970."""
-    return max(folder.stat().st_mtime_ns, (folder / "artifact.json").stat().st_mtime_ns)
-
-
 def newest_first(
     workspace: Workspace, kind: type[ArtifactT], *, before: str = "", time_of: ArtifactTime = published_at
 ) -> Iterator[ArtifactT]:
-    """Yields the intact artifacts of a kind, newest first.
+    """Yields the intact artifacts of a kind, newest first, without marking them as used.
 
     Args:
         workspace: The home.
@@ -296,5 +296,5 @@ def newest_first(
     end_time = times.pop(before, None)
     for key in sorted(times, key=times.__getitem__, reverse=True):
         is_older = end_time is None or times[key] < end_time
-        if is_older and (artifact := workspace.read(kind, key)) is not None:
+        if is_older and (artifact := workspace.read(kind, key, touch=False)) is not None:
             yield artifact

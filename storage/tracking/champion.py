@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,12 +106,13 @@ def open_version(connection: MlflowConnection, name: str, version: LocatedVersio
 
 def _download(connection: MlflowConnection, name: str, version: LocatedVersion) -> Path:
     """Downloads the files of a version unless they were downloaded before; returns their folder."""
-    folder = connection.home / "champions" / version.digest[:16]
+    source, uri = f"models:/{name}/{version.version}", connection.uri
+    digest = version.digest or sha256(f"{uri} {source}".encode()).hexdigest()
+    folder = connection.home / "champions" / digest[:16]
     if not folder.is_dir():
         from mlflow.artifacts import download_artifacts
 
         folder.parent.mkdir(parents=True, exist_ok=True)
-        source, uri = f"models:/{name}/{version.version}", connection.uri
         with tempfile.TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as temporary:
             download = download_artifacts(source, dst_path=temporary, tracking_uri=uri, registry_uri=uri)
             replace_folder(Path(download), folder)

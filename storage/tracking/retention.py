@@ -56,8 +56,7 @@ def prune_model_versions(registry: Registry, keep: int, *, dry_run: bool = False
         sizes.append(_remove_logged_model(mlflow, model, dry_run) if model else 0)
         if not dry_run and VersionTag.PROMOTED_AT not in tags:
             mlflow.client.delete_model_version(registry.name, number)
-    home_filter = f"tags.`{HOME_TAG}` = '{read_home_id(registry.home)}'"
-    search = partial(mlflow.client.search_logged_models, [mlflow.experiment_id], home_filter)
+    search = partial(mlflow.client.search_logged_models, [mlflow.experiment_id], _home_filter(mlflow))
     for model in _search_all(search):
         if model.model_id not in registered_models:
             sizes.append(_remove_logged_model(mlflow, model, dry_run))

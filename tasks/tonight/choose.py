@@ -97,7 +97,7 @@ class Evening:
         self.likes = Likes(viewers, rated_rows, values, times, len(self.viewers))
         self.fitted = settings.recommender.fit(self.likes, titles)
         self._row_of = {
-            programme: row_by_key[show.show_key] for show in shows for programme in show.programmes
+            programme.rows[0]: row_by_key[show.show_key] for show in shows for programme in show.programmes
         }
         index_of_show = {show.show_key: index for index, show in enumerate(shows)}
         # (episode, sub-title) pairs that a viewer has seen, by viewer and index of the show
@@ -114,7 +114,7 @@ class Evening:
 
     def show_key(self, programme: Programme) -> str:
         """Returns the show key (normalized title) of a programme of the evening."""
-        return self.show_keys[self._row_of[programme]]
+        return self.show_keys[self._row_of[programme.rows[0]]]
 
     def liked_titles(self, viewer: str) -> dict[str, str]:
         """Returns the titles that a viewer (a salted hash) likes, by show key, the most liked first."""
@@ -157,7 +157,7 @@ class Evening:
 
         explained = []
         for recommendation in recommendations:
-            row = self._row_of[recommendation.programme]
+            row = self._row_of[recommendation.programme.rows[0]]
             counterfactual = find_counterfactual(self.fitted, viewer_number, likes, row, list_titles)
             sentence = self._format_counterfactual(counterfactual)
             explained.append(dataclasses.replace(recommendation, counterfactual=sentence))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -101,7 +102,8 @@ def test_content_is_synced_before_the_rename_and_the_folder_after(
 
     for module, name in ((atomic, "sync"), (os, "replace"), (os, "rename"), (atomic, "_swap_names")):
         monkeypatch.setattr(module, name, record(getattr(module, name), name))
-    new, home = f"home.json.{os.getpid()}.tmp", tmp_path.name
+    suffix, home = f".{os.getpid()}-{threading.get_ident()}.tmp", tmp_path.name
+    new = f"home.json{suffix}"
     with replaced_file(tmp_path / "home.json") as file:
         file.write_text("{}", encoding="utf-8")
     assert calls == [("sync", new), ("replace", new), ("sync", home)]
@@ -109,8 +111,23 @@ def test_content_is_synced_before_the_rename_and_the_folder_after(
     (tmp_path / "patterns").mkdir()
     with replaced_folder(tmp_path / "patterns") as folder:
         (folder / "about.json").write_text("{}", encoding="utf-8")
-    new = f"patterns.{os.getpid()}.tmp"
+    new = f"patterns{suffix}"
     assert calls == [("sync", "about.json"), ("sync", new), ("_swap_names", new), ("sync", home)]
+
+
+def test_two_threads_replace_a_file(tmp_path: Path) -> None:
+    both_have_written = threading.Barrier(2, timeout=60)
+
+    def replace(text: str) -> None:
+        with replaced_file(tmp_path / "latest.json") as file:
+            file.write_text(text, encoding="utf-8")
+            both_have_written.wait()
+            assert file.read_text(encoding="utf-8") == text
+
+    with ThreadPoolExecutor(2) as executor:
+        list(executor.map(replace, ("first", "second")))
+    assert (tmp_path / "latest.json").read_text(encoding="utf-8") in ("first", "second")
+    assert names(tmp_path) == ["latest.json"]
 
 
 @pytest.mark.parametrize("exchange", [True, False])

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from storage.home.retention import prune_downloaded_models
+from storage.home.workspace import Workspace
 from storage.tracking import Registry, Tracking, TrackingError
 from storage.tracking import registry as module
+from storage.tracking.champion import LocatedVersion, open_version
+from storage.tracking.connection import MlflowConnection
 
 STAND_IN = Path(__file__).with_name("served_stand_in.py")
 NIGHT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -72,3 +76,25 @@ def test_a_recorded_home_can_be_moved_and_changed_files_are_an_error(
     file.write_text("other", encoding="utf-8")
     with pytest.raises(TrackingError, match="was changed after its registration"):
         read_without_mlflow(moved)
+
+
+def test_versions_without_a_digest_are_downloaded_once_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources: list[str] = []
+
+    def download(source: str, dst_path: str, **_: str) -> str:
+        sources.append(source)
+        (Path(dst_path) / "model" / "artifacts" / "titles").mkdir(parents=True)
+        return f"{dst_path}/model"
+
+    monkeypatch.setattr("mlflow.artifacts.download_artifacts", download)
+    connection = MlflowConnection(tmp_path)
+    (tmp_path / "champions" / ("a" * 16)).mkdir(parents=True)
+    first, second, again = (
+        open_version(connection, name, LocatedVersion("1", "", "", "mlflow-artifacts:/1"))
+        for name in ("films", "news", "films")
+    )
+    assert sources == ["models:/films/1", "models:/news/1"]
+    assert first == again and first.folder != second.folder
+    assert prune_downloaded_models(Workspace(tmp_path), first.folder).count == 2 and first.folder.is_dir()

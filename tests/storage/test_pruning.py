@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from storage.artifacts import Corpus, Vectors
+from storage.artifacts import Corpus, Guide, Vectors
+from storage.home.guides import current_guide
 from storage.home.retention import prune_artifacts, prune_downloaded_models
-from storage.home.workspace import Workspace
+from storage.home.workspace import Workspace, newest_first
 
 
 def publish(workspace, kind, key, age):
@@ -43,6 +44,20 @@ def test_artifacts_used_again_stay(workspace):
     assert workspace.read(Corpus, "e") is not None
     prune_artifacts(workspace, 1)
     assert keys(workspace, Corpus) == {"e"}
+
+
+def test_listing_artifacts_does_not_mark_them_as_used(workspace):
+    assert len(list(newest_first(workspace, Corpus))) == 5
+    prune_artifacts(workspace, 2)
+    assert keys(workspace, Corpus) == {"a", "b"}
+
+
+def test_the_current_guide_is_marked_as_used(workspace):
+    publish(workspace, Guide, "earlier", age=0)
+    publish(workspace, Guide, "current", age=1)
+    assert current_guide(workspace) is not None
+    prune_artifacts(workspace, 1)
+    assert keys(workspace, Guide) == {"current"}
 
 
 def test_a_partial_training_is_removed_if_enough_complete_ones_are_newer(workspace):
@@ -84,7 +99,7 @@ def test_only_the_current_downloaded_champion_remains(workspace):
         (workspace.home / "champions" / digest).mkdir(parents=True)
         (workspace.home / "champions" / digest / "model").write_text("12345", encoding="utf-8")
     (workspace.home / "champions" / "tmpdownload").mkdir()
-    removed = prune_downloaded_models(workspace, "b" * 64)
+    removed = prune_downloaded_models(workspace, workspace.home / "champions" / ("b" * 16) / "artifacts")
     assert (removed.count, removed.bytes) == (1, 5)
     assert {one.name for one in (workspace.home / "champions").iterdir()} == {"b" * 16, "tmpdownload"}
 

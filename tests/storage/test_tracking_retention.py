@@ -109,9 +109,11 @@ def test_a_model_without_a_version_is_removed(
     monkeypatch.setattr(registry.mlflow.client, "create_model_version", dies)
     with pytest.raises(KeyboardInterrupt):
         register(registry, nights[0], tmp_path, "888")
-    removed = prune_model_versions(Registry(mlflow_home), 7)
-    assert removed.count == 1 and removed.bytes > 0
-    assert len(list((mlflow_home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 7
+    copy = Path(shutil.copytree(mlflow_home, tmp_path / "copy"))
+    for home in (mlflow_home, copy):
+        removed = prune_model_versions(Registry(home), 7)
+        assert removed.count == 1 and removed.bytes > 0
+        assert len(list((home / "mlflow" / "models").glob("*/artifacts/MLmodel"))) == 7
 
 
 def test_old_runs_are_removed_except_those_of_remaining_models(

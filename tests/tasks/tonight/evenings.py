@@ -24,7 +24,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
     made = []
     for number, row in enumerate(rows):
         start, stop, channel, title, *_ = row
-        sub_title, number = (*row[4:6], "", "")[:2]
+        sub_title, episode = (*row[4:6], "", "")[:2]
         columns: dict[str, Any] = row[6] if len(row) > 6 else {}
         about = {
             "start": at(start),
@@ -34,7 +34,7 @@ def coming(*rows: tuple, days: int = 1) -> pa.Table:
         }
         about |= {"title": title, "sub_title": sub_title, "categories": ["Crime"], "days": days}
         about |= dict.fromkeys(DETAIL_TYPES) | {"row": number} | columns
-        about |= read_episode([("", number)], title, sub_title)._asdict() | {"description": ""}
+        about |= read_episode([("", episode)], title, sub_title)._asdict() | {"description": ""}
         made.append(
             about
             | {
