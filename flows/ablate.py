@@ -57,7 +57,7 @@ def ablate(
     settings = resolve_settings(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
     with (
-        open_night(home, feeds, settings, keep=len(plan.trials)) as night,
+        open_night(home, feeds, settings, keep=len(plan.trials), purpose="ablation run") as night,
         open_pool(ablation.pool, count_workers(ablation.workers), ablation.pool_address) as submit,
     ):
         guide = ingest(home, feeds, settings.ingest)

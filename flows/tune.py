@@ -68,7 +68,7 @@ def tune(
         settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)
-    with open_night(home, feeds, settings) as night:
+    with open_night(home, feeds, settings, purpose="tuning run") as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
         label_sources = read_label_sources(home, settings.preprocess)
