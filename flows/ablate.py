@@ -14,9 +14,9 @@ from pydantic import Field
 
 from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
+from flows.nightly_run import ComparisonResult
 from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
-from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
 from tasks.ablate.plan import plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
