@@ -110,6 +110,7 @@ def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestS
 
 
 def _print_event(event: "Progress | FeedResult | Failure") -> None:
+    from tasks.ingest.ingest import STEPS_PER_LOCATION
     from tasks.ingest.results import Failure, FeedResult
 
     if isinstance(event, FeedResult):
@@ -118,7 +119,7 @@ def _print_event(event: "Progress | FeedResult | Failure") -> None:
             print(f"warning: {event.source}: {anomaly}", file=sys.stderr, flush=True)
     elif isinstance(event, Failure):
         print(event, file=sys.stderr, flush=True)
-    elif event.step < event.total and event.step % 1000:
+    elif event.step % STEPS_PER_LOCATION:  # not at the end of a location
         print(event.note, flush=True)
 
 
