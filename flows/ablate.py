@@ -14,9 +14,9 @@ from pydantic import Field
 
 from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
+from flows.nightly_run import ComparisonResult
 from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
-from flows.tune import ComparisonResult
 from storage.artifacts import Corpus, Guide, Vocabulary
 from tasks.ablate.plan import plan_ablation
 from tasks.ablate.settings import ABLATION, AblationSettings
@@ -57,7 +57,7 @@ def ablate(
     settings = resolve_settings(preset, changes, settings)
     plan = plan_ablation(settings, ablation)
     with (
-        open_night(home, feeds, settings, keep=len(plan.trials)) as night,
+        open_night(home, feeds, settings, keep=len(plan.trials), purpose="ablation run") as night,
         open_pool(ablation.pool, count_workers(ablation.workers), ablation.pool_address) as submit,
     ):
         guide = ingest(home, feeds, settings.ingest)

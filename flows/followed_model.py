@@ -35,6 +35,7 @@ from tasks.ingest.sources.feeds import ENV_PREFIX, is_url
 
 TOKEN_VARIABLE = "GUIDESPACE_MODEL_TOKEN"  # environment variable with the token of the model's server
 CHECK_SECONDS, DAY_SECONDS = 60.0, 86_400.0
+STATE_KEYS = {"folder", "info", "content", "validators", "checked_at", "problem"}  # of state.json
 _SHA256_FIELD = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
 _VERSION_NAME = re.compile("[0-9a-f]{16}")  # name of a folder with a version
 
@@ -88,8 +89,11 @@ class FollowedModel:
         return self._to_champion(state)
 
     def _read_state(self) -> dict[str, Any]:
+        """Returns the content of state.json; empty if the file is missing or damaged."""
         with suppress(OSError, ValueError):
-            return json.loads((self._folder / "state.json").read_text(encoding="utf-8"))
+            state = json.loads((self._folder / "state.json").read_text(encoding="utf-8"))
+            if isinstance(state, dict) and state.keys() >= STATE_KEYS:
+                return state
         return {}
 
     def _to_champion(self, state: dict[str, Any]) -> Champion:

@@ -1,4 +1,4 @@
-"""Defines a nightly run in progress (``NightlyRun``) and its result (``NightlyResult``)."""
+"""Defines a run in progress (``NightlyRun``) and the results of flows that train models."""
 
 import datetime
 from dataclasses import asdict, dataclass
@@ -33,6 +33,15 @@ class NightlyResult:
     version: str  # version of the registered model
     champion: bool  # whether this version is the champion
     reason: str  # why the gate promoted the version or not
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonResult:
+    """Result of a comparison of optimizers, or of an ablation."""
+
+    table: str  # Markdown table of the results
+    run: str  # id of the parent MLflow run
+    where: str  # URL of the MLflow run, or the command that opens it
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ def open_night(
     settings: Settings,
     keep: int = 0,
     as_of: datetime.datetime | None = None,
+    purpose: str = "nightly run",
 ) -> Iterator[NightlyRun]:
     """Locks the home, and opens or resumes the MLflow run of this flow run, during the block.
 
@@ -88,6 +89,7 @@ def open_night(
         settings: Settings of all stages.
         keep: Number of artifacts of each kind that this flow creates.
         as_of: Instant of the guide that the run uses; None: now.
+        purpose: Kind of the run, which processes that wait for the lock print.
 
     Raises:
         HomeLocked: Another process still writes to the home after WAIT_SECONDS.
@@ -102,7 +104,7 @@ def open_night(
         tags["prefect.flow_run_url"] = f"{ui_url}/runs/flow-run/{flow_run_id}"
     parameters = {"feeds": [source_of(feed) for feed in feeds], **asdict(settings)}
     with (
-        _lock_home(workspace, home, f"nightly run of {count_feeds(feeds)}", flow_run_id),
+        _lock_home(workspace, home, f"{purpose} of {count_feeds(feeds)}", flow_run_id),
         # One BLAS thread: the rounding of sums depends on the number of threads, and scikit-learn, which runs
         # in parallel with other stages, sets the number to 1 for the whole process.
         threadpool_limits(1, user_api="blas"),
@@ -110,7 +112,7 @@ def open_night(
         _announce_end(flow_run_id),
     ):
         tracking = Tracking(workspace.home)
-        with _open_mlflow_run(tracking, flow_run_id, this_run.name or "nightly", tags, parameters) as run:
+        with _open_mlflow_run(tracking, flow_run_id, this_run.name or purpose, tags, parameters) as run:
             for run_id in tracking.close_stale_runs(run):
                 logger.warning("MLflow run %s of a process that died was RUNNING; it is now KILLED", run_id)
             with tracking.system_metrics(run):

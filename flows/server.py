@@ -46,7 +46,7 @@ def start_prefect(home: str | Path, *, writes: bool = True) -> Callable[[], None
     """
     workspace = Workspace(home)
     if writes:
-        with workspace.writing("nightly run"):
+        with workspace.writing("start of a command"):
             pass
     if (
         not any(name in os.environ for name in USER_VARIABLES)

@@ -3,12 +3,11 @@
 Instead of all combinations, it can run hyper-parameter searches over optimizers and learning rates.
 """
 
-from dataclasses import dataclass
-
 from prefect import flow
 
 from flows.defaults import DEFAULT_HOME
 from flows.label_sources import read_label_sources
+from flows.nightly_run import ComparisonResult
 from flows.ownership import tag_with_home
 from flows.run_context import RUN_HOOKS, name_run, open_night
 from flows.settings import NO_CHANGES, Changes, Feeds, Preset, Settings, resolve_settings
@@ -23,15 +22,6 @@ from tasks.train.tuning.settings import TuningSettings
 from tasks.train.tuning.task import log_ranking, log_searches, search, train_candidates
 
 DEFAULT_TUNING = TuningSettings()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonResult:
-    """Result of a comparison of optimizers, or of an ablation."""
-
-    table: str  # Markdown table of the results
-    run: str  # id of the parent MLflow run
-    where: str  # URL of the MLflow run, or the command that opens it
 
 
 @flow(name="searches", flow_run_name="searches", on_running=[tag_with_home])
@@ -68,7 +58,7 @@ def tune(
         settings: Complete settings that replace the preset; None: use the preset.
     """
     settings = resolve_settings(preset, changes, settings)
-    with open_night(home, feeds, settings) as night:
+    with open_night(home, feeds, settings, purpose="tuning run") as night:
         guide = ingest(home, feeds, settings.ingest)
         vocabulary = tokenize(home, guide, settings.tokenize)
         label_sources = read_label_sources(home, settings.preprocess)

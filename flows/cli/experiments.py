@@ -43,12 +43,10 @@ def tune(
     from flows.server import start_prefect
     from flows.settings import choose_settings
     from tasks.ingest.check import check_feeds
-    from tasks.ingest.settings import IngestSettings
     from tasks.overrides import override
     from tasks.train.tuning.entries import list_candidates
     from tasks.train.tuning.settings import Search, TuningSettings
 
-    check_feeds(feeds, IngestSettings())
     searches = {search_type.name: search_type for search_type in get_args(Search)}
     if unknown_names := ", ".join(sorted(set(search) - searches.keys())):
         raise BadParameter(f"unknown search {unknown_names}; expected one of {', '.join(searches)}")
@@ -65,6 +63,7 @@ def tune(
     tuning_changes = [change for change in changes if change.startswith("tuning.")]
     tuning = override(tuning, [change.removeprefix("tuning.") for change in tuning_changes])
     settings = choose_settings(preset, [change for change in changes if change not in tuning_changes], feeds)
+    check_feeds(feeds, settings.ingest)
     list_candidates(settings.train, tuning.optimizers)  # raises for an unknown optimizer
     return run_and_report("tune", feeds, home, {"settings": settings, "tuning": tuning}, start_prefect(home))
 
@@ -87,10 +86,9 @@ def ablate(
     from tasks.ablate.plan import plan_ablation
     from tasks.ablate.settings import AblationSettings
     from tasks.ingest.check import check_feeds
-    from tasks.ingest.settings import IngestSettings
 
-    check_feeds(feeds, IngestSettings())
     settings = choose_settings(preset, changes, feeds)
+    check_feeds(feeds, settings.ingest)
     ablation = AblationSettings(blocks=tuple(blocks), seeds=seeds, folds=folds, workers=workers)
     plan_ablation(settings, ablation)  # raises for an unknown block
     return run_and_report(

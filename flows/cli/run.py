@@ -55,19 +55,18 @@ def nightly(
     changes = [*changes, "publish.promote=always"] if promote else changes
     print(f"GuideSpace: nightly run of {count_feeds(feeds)} into {home}, preset {preset}", flush=True)
     from flows.server import start_prefect
-    from tasks.ingest.check import check_feeds
-    from tasks.ingest.settings import IngestSettings
-
-    if feeds or not as_of:
-        check_feeds(feeds, IngestSettings())
-    wait_for_server = None if changes else start_prefect(home)  # first checks the changes
-    from flows.cli.progress import run_and_report
     from flows.settings import choose_settings
-    from storage.home.zones import home_zone, in_zone
+    from tasks.ingest.check import check_feeds
 
     settings = choose_settings(preset, changes, feeds)
+    if feeds or not as_of:
+        check_feeds(feeds, settings.ingest)
+    wait_for_server = start_prefect(home)
+    from flows.cli.progress import run_and_report
+    from storage.home.zones import home_zone, in_zone
+
     parameters = {"settings": settings, "as_of": as_of and in_zone(as_of, home_zone(home))}
-    return run_and_report("nightly", feeds, home, parameters, wait_for_server or start_prefect(home))
+    return run_and_report("nightly", feeds, home, parameters, wait_for_server)
 
 
 def ingest(feeds: Feeds, home: Home = DEFAULT_HOME, changes: Set = NO_VALUES) -> int:
@@ -111,6 +110,7 @@ def read_feeds(feeds: "Sequence[str | DatedFeed]", home: str, settings: "IngestS
 
 
 def _print_event(event: "Progress | FeedResult | Failure") -> None:
+    from tasks.ingest.ingest import STEPS_PER_LOCATION
     from tasks.ingest.results import Failure, FeedResult
 
     if isinstance(event, FeedResult):
@@ -119,7 +119,7 @@ def _print_event(event: "Progress | FeedResult | Failure") -> None:
             print(f"warning: {event.source}: {anomaly}", file=sys.stderr, flush=True)
     elif isinstance(event, Failure):
         print(event, file=sys.stderr, flush=True)
-    elif event.step < event.total and event.step % 1000:
+    elif event.step % STEPS_PER_LOCATION:  # not at the end of a location
         print(event.note, flush=True)
 
 

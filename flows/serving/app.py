@@ -51,6 +51,7 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     401: {"model": ErrorResponse, "description": "the token is missing or wrong"},
     503: {"model": ErrorResponse, "description": "the home lacks data, or too many requests are queued"},
 }
+CHALLENGE = {"WWW-Authenticate": "Bearer"}  # required in responses 401 by RFC 9110
 RequestT = TypeVar("RequestT", bound=TitlesRequest)
 
 
@@ -136,13 +137,13 @@ def make_app(reloader: ModelReloader, token: str = "", host: str = "localhost") 
         credentials = authorization.credentials.encode("latin-1") if authorization else b""
         if not hmac.compare_digest(credentials, token.encode()):
             problem = "the token is wrong" if authorization else "the token is missing"
-            raise HTTPException(401, f"{problem}; expected the header Authorization: Bearer TOKEN")
+            raise HTTPException(401, f"{problem}; expected the header Authorization: Bearer TOKEN", CHALLENGE)
 
     def check_path_token(path_token: str) -> None:
         if not token:
             raise HTTPException(404)
         if not hmac.compare_digest(path_token.encode(), token.encode()):
-            raise HTTPException(401, "the token in the path is wrong; expected /TOKEN/guide.xml")
+            raise HTTPException(401, "the token in the path is wrong; expected /TOKEN/guide.xml", CHALLENGE)
 
     app = FastAPI(
         title="GuideSpace",

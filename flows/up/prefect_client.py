@@ -13,7 +13,7 @@ import httpx
 from flows.defaults import RUN_TAG
 
 REPORTED_STATES = ("RUNNING", "COMPLETED", "FAILED", "CRASHED", "CANCELLED", "PAUSED")
-MAX_RUNS = 50  # flow runs per request
+MAX_RUNS = 50  # flow runs per request, the newest
 
 
 class FlowRunWatcher:
@@ -35,7 +35,7 @@ class FlowRunWatcher:
                 "start_time": {"after_": self._created_at.isoformat()},
                 "state": {"type": {"any_": REPORTED_STATES}},
             },
-            "sort": "START_TIME_ASC",
+            "sort": "START_TIME_DESC",
             "limit": MAX_RUNS,
         }
         try:
@@ -43,7 +43,7 @@ class FlowRunWatcher:
             runs = response.json() if response.is_success else []
         except (httpx.HTTPError, ValueError):
             return
-        for run in runs:
+        for run in reversed(runs):
             if self._states.get(run["id"]) != run["state_name"]:
                 self._states[run["id"]] = run["state_name"]
                 message = (run.get("state") or {}).get("message")

@@ -38,6 +38,7 @@ from tasks.ingest.sources.feeds import (
 )
 from tasks.ingest.sources.resolve import locate
 
+STEPS_PER_LOCATION = 1000  # in Progress
 _END_REASONS = ("truncated", "damaged")  # reasons of rejects that concern the end of a file, not a programme
 
 
@@ -220,8 +221,8 @@ class _FeedReader:
         """Returns the progress over all locations; ``share`` of the current location has been read."""
         feed = f"feed {min(self.finished_count + 1, self.location_count)} of {self.location_count}"
         return Progress(
-            step=round(1000 * (self.finished_count + share)),
-            total=1000 * self.location_count,
+            step=round(STEPS_PER_LOCATION * (self.finished_count + share)),
+            total=STEPS_PER_LOCATION * self.location_count,
             metrics={"programmes": float(self.programme_count)},
             note=f"{feed}, {share:.0%} of its bytes, {self.programme_count:,} programmes",
         )

@@ -182,6 +182,16 @@ def test_a_changed_copy_is_not_used(server: ModelServer, home: Path, tmp_path: P
     assert [status for status, _ in server.requests] == [200, 200]
 
 
+@pytest.mark.parametrize("content", ["{", "[]", "null", '{"folder": "0123456789abcdef"}'])
+def test_a_damaged_state_is_replaced(server: ModelServer, home: Path, tmp_path: Path, content: str) -> None:
+    server.content = packed(tmp_path, 1)
+    champion = find_champion(home, server.url)
+    state_file = champion.folder.parent / "state.json"
+    state_file.write_text(content, encoding="utf-8")
+    assert find_champion(home, server.url) == champion == find_champion(home, server.url)
+    assert [status for status, _ in server.requests] == [200, 200, 304]
+
+
 def test_secrets_are_sent_and_not_shown(
     server: ModelServer, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

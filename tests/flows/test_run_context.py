@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import importlib
 import sqlite3
 from types import SimpleNamespace
 
@@ -14,7 +15,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from flows import run_context as night
 from flows.settings import Settings
+from storage.home.workspace import Workspace
 from storage.tracking import Tracking
+from tasks.ablate.settings import AblationSettings
 
 SECRETS = ("annabel", "swordfish", "0123456789abcdef")
 FEEDS = [
@@ -67,6 +70,25 @@ def test_a_night_ends_the_mlflow_run_of_a_killed_night(running, tmp_path):
     with disable_run_logger(), night.open_night(str(home), FEEDS, Settings()) as opened:
         client = opened.tracking.mlflow.client
         assert [client.get_run(run).info.status for run in (dead, opened.run)] == ["KILLED", "RUNNING"]
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose", "options"),
+    [
+        ("nightly", "nightly run", {}),
+        ("tune", "tuning run", {}),
+        ("ablate", "ablation run", {"ablation": AblationSettings(workers=1)}),
+    ],
+)
+def test_the_lock_of_the_home_names_the_kind_of_run(running, tmp_path, monkeypatch, name, purpose, options):
+    module = importlib.import_module(f"flows.{name}")
+
+    def raise_holder(home, *_):
+        raise ValueError(Workspace(home).holder())
+
+    monkeypatch.setattr(module, "ingest", raise_holder)
+    with disable_run_logger(), pytest.raises(ValueError, match=rf"\({purpose} of 3 feeds\)$"):
+        getattr(module, name).fn(FEEDS, home=str(tmp_path / "home"), **options)
 
 
 @pytest.mark.parametrize(("error", "times"), [(Pause(), 2), (ValueError("a feed"), 1)])

@@ -125,6 +125,27 @@ def test_the_closure_of_a_stage_contains_its_libraries():
     assert not any(name.startswith(("flows/", "tasks/train/", "storage/tracking")) for name in names)
 
 
+def tasks_with_a_cache_key() -> Iterator[ast.FunctionDef]:
+    for file in stages.ROOT.glob("tasks/**/task.py"):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.FunctionDef) and any(
+                ".options" in ast.unparse(decorator) for decorator in node.decorator_list
+            ):
+                yield node
+
+
+def test_tasks_publish_with_the_inputs_of_their_cache_key():
+    """Otherwise, the published artifact would never be reused."""
+    tasks = list(tasks_with_a_cache_key())
+    assert len(tasks) == 14
+    for task in tasks:
+        calls = [node for node in ast.walk(task) if isinstance(node, ast.Call)]
+        (publish,) = (call for call in calls if ast.unparse(call.func).endswith(".publish"))
+        parameters = [parameter.arg for parameter in task.args.args]
+        inputs = [name for name in parameters if name not in stages.PARAMETERS_NOT_IN_KEY]
+        assert [ast.unparse(argument) for argument in publish.args] == ["home", *inputs], task.name
+
+
 STAGE = Stage(Corpus, str(stages.ROOT / "tasks/preprocess/task.py"))
 GUIDE = Guide(path="artifacts/guide/a", digest="aa", counts={"programmes": 1})
 

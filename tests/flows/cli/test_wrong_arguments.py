@@ -146,6 +146,22 @@ def test_settings_that_do_not_fit_each_other_are_refused_before_anything_is_read
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize("command", ["nightly", "tune", "ablate"])
+def test_an_unreadable_required_feed_is_refused_before_prefect_starts(
+    refused, tmp_path, monkeypatch, command
+):
+    def fail(home):
+        raise AssertionError("Prefect was started")
+
+    monkeypatch.setattr("flows.server.start_prefect", fail)
+    (picture := tmp_path / "picture.xml").write_bytes(b"\x89PNG")
+    feeds = "--feed", "sample/guide.xml.gz", picture
+    assert "the feed is listed in ingest.required" in refused(
+        command, *feeds, "--home", tmp_path / "home", "--set", 'ingest.required=["*/picture.xml"]'
+    )
+    assert not (tmp_path / "home").exists()
+
+
 def test_neighbours_takes_a_word_and_vector_also_standard_input(tmp_path, capsys, monkeypatch):
     (tmp_path / "words.vec").write_text(WORDS, encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", io.StringIO("goal\nmatch\n"))

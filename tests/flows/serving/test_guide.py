@@ -128,12 +128,13 @@ def test_a_token_in_the_header_or_the_path(reloader: ModelReloader, client: http
     write(reloader.home, GUIDE)
     assert client.get("/anything/guide.xml").status_code == 404  # no token is set
     with running(reloader, "s3cret") as guarded:
-        assert guarded.get("/guide.xml").status_code == 401
+        for path in ("/guide.xml", "/s3cre%C3%A9/guide.xml"):
+            answer = guarded.get(path)
+            assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert guarded.get("/guide.xml", headers={"Authorization": "Bearer s3cret"}).content == GUIDE
         assert guarded.get("/s3cret/guide.xml").content == GUIDE
         packed = guarded.head("/s3cret/guide.xml.gz")
         assert packed.status_code == 200 and packed.headers["Content-Type"] == "application/gzip"
-        assert guarded.get("/s3cre%C3%A9/guide.xml").status_code == 401
         assert guarded.get("/s3cret/other.xml").status_code == 404
         assert guarded.post("/s3cret/similar", json={"titles": ["News"]}).status_code == 404
         metrics = guarded.get("/metrics", headers={"Authorization": "Bearer s3cret"}).text

@@ -180,6 +180,8 @@ def test_requests_need_the_token_if_one_is_set(reloader: ModelReloader) -> None:
             ]
             answered.append(client.get("/metrics", headers=headers))
             assert {one.status_code for one in answered} == {status}
+            challenge = "Bearer" if status == 401 else None
+            assert {one.headers.get("WWW-Authenticate") for one in answered} == {challenge}
             assert client.get("/health").status_code == 200
     assert "Bearer TOKEN" in client_of(reloader, token="sécret").post("/similar", json=asked).json()["reason"]
 
