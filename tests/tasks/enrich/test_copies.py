@@ -82,6 +82,22 @@ def test_a_feed_that_fails_leaves_its_last_copy(copies: CopyWriter, server: Serv
     assert failed.error.startswith(f"{server.url}: no such block") and failed.file == first.file
 
 
+def test_a_feed_that_is_replaced_by_a_page_leaves_its_last_copy(copies: CopyWriter, server: Server) -> None:
+    (first,) = copies.update([server.url])
+    server.content, server.etag = b"<html>Maintenance</html>", '"2"'
+    changed = replace(copies, options=EnrichOptions(mark=True))
+    (page,) = changed.update([server.url])
+    assert "not XMLTV" in page.error and page.error.endswith("its last copy remains")
+    assert page.file == first.file and content(page) == content(first)
+    server.wanted = {"X-Token": "x"}
+    (failed,) = changed.update([server.url])
+    assert "403" in failed.error and failed.file == first.file
+    server.content, server.wanted = FIRST, {}
+    (renewed,) = changed.update([server.url])  # although the feed equals that of the last copy
+    assert not (renewed.error or renewed.unchanged) and b"<!-- guidespace" in content(renewed)
+    assert conditions(server) == [None] * 4
+
+
 def test_a_removed_or_damaged_state_fetches_again(copies: CopyWriter, server: Server) -> None:
     (first,) = copies.update([server.url])
     (state,) = copies.home.glob("enriched/*.json")
