@@ -118,7 +118,8 @@ class CopyWriter:
                 if download.feeds
             ]
             if local_feeds and publish:
-                home_guide = publish(local_feeds)
+                with suppress(FeedError):  # the results of feeds that cannot be read contain their errors
+                    home_guide = publish(local_feeds)
             for source, download in downloads:
                 results += self._write_copies(source, download, home_guide)
         return results

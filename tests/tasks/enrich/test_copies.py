@@ -120,3 +120,16 @@ def test_refresh_reads_a_feed_that_only_a_copy_has(
     assert status["programmes"] == 1 and [feed["source"] for feed in status["feeds"]] == [server.url]
     (again,) = without_run(fill, *arguments)
     assert again.unchanged and conditions(server) == [None, None, '"1"']
+
+
+def test_a_refresh_continues_if_the_only_changed_feed_is_bad(
+    copies: CopyWriter, server: Server, without_run: Callable
+) -> None:
+    with serve_guide(SECOND) as other:
+        arguments = str(copies.home), [server.url, other.url], READING, copies.options
+        without_run(fill, *arguments, str(copies.model_folder))
+        other.content = b"<html/>"
+        results = without_run(fill, *arguments, str(copies.model_folder))
+    by_source = {result.source: result for result in results}
+    assert by_source[server.url].unchanged and not by_source[server.url].error
+    assert "not XMLTV" in by_source[other.url].error and NEW.encode() in content(by_source[other.url])
