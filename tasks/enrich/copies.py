@@ -118,7 +118,8 @@ class CopyWriter:
                 if download.feeds
             ]
             if local_feeds and publish:
-                home_guide = publish(local_feeds)
+                with suppress(FeedError):  # the results of feeds that cannot be read contain their errors
+                    home_guide = publish(local_feeds)
             for source, download in downloads:
                 results += self._write_copies(source, download, home_guide)
         return results
@@ -137,24 +138,26 @@ class CopyWriter:
         state, key = self._read_state(source), self._cache_key(source)
         if download.unchanged:
             return [replace(copy, unchanged=True) for copy in state.copies]
-        copies_by_source = {copy.source: copy for copy in state.copies} if state.key == key else {}
+        copies_by_source = {copy.source: copy for copy in state.copies}
         results = []
         for feed in download.feeds:
             copy = copies_by_source.get(feed.source)
-            if copy and copy.digest == feed.content_digest:
+            if copy and state.key == key and copy.digest == feed.content_digest:
                 results.append(replace(copy, unchanged=True))
             else:
-                results.append(self._write_copy(feed, home_guide))
-        copies = [replace(copy, unchanged=False) for copy in results if not copy.error]
-        is_complete = len(copies) == len(results)
+                results.append(self._write_copy(feed, home_guide, copy))
+        copies = [replace(copy, unchanged=False, error="") for copy in results if copy.file]
+        is_complete = not any(copy.error for copy in results)
         # Without validators, the next run downloads the feeds again and retries those that failed.
         validators = (is_complete and download.validators) or Validators()
         content = {"key": key, **asdict(validators), "copies": [*map(asdict, copies)]}
         write_json(self._state_file(source), content)
         return results
 
-    def _write_copy(self, feed: Feed, home_guide: Path | None) -> EnrichedCopy:
-        """Writes the enriched copy of one feed; returns the copy with its report, or the error."""
+    def _write_copy(
+        self, feed: Feed, home_guide: Path | None, last_copy: EnrichedCopy | None
+    ) -> EnrichedCopy:
+        """Writes the enriched copy of one feed; returns it, or the last copy (if any) with the error."""
         folder = self.home / FOLDER
         path = folder / file_name(feed.source)
         try:
@@ -170,7 +173,10 @@ class CopyWriter:
                 enricher = open_enricher(source, survey, guide, model, options, home_guide)
                 write_guide(str(path), enricher)
         except (FeedError, EnrichError) as error:
-            return EnrichedCopy(feed.source, error=str(error))
+            if last_copy is None:
+                return EnrichedCopy(feed.source, error=str(error))
+            # Without a digest, the copy is written again when the feed can be read.
+            return replace(last_copy, report=(), digest="", error=f"{error}; its last copy remains")
         report = tuple(report_lines(enricher.report, self.options, str(path)))
         return EnrichedCopy(feed.source, str(path), report, digest=feed.content_digest)
 

@@ -61,6 +61,8 @@ def ingest_feeds(
         FeedError: No feed can be read, or a required feed cannot be read. All readable feeds are stored.
     """
     dated_feeds = [feed for feed in references if isinstance(feed, DatedFeed)]
+    if 0 < len(dated_feeds) < len(references):
+        raise ValueError("DatedFeeds are mixed with other feeds; import them in separate calls")
     feeds, errors = (dated_feeds, []) if dated_feeds else locate(references, settings.private_addresses)
     failures = [Failure(source=source, error=error) for source, error in errors]
     yield from failures

@@ -10,6 +10,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 from storage.catalogue.rows import CHANNELS, REJECTS, ROOT_ATTRIBUTES
@@ -83,7 +84,7 @@ def _read_lines(stream: FeedStream) -> Iterator[bytes]:
     """Yields the lines of a feed, including line feeds. Truncates lines that exceed MAX_LINE_BYTES."""
     line = b""
     for block in stream:
-        for piece in block.splitlines(keepends=True):
+        for piece in BytesIO(block):  # unlike bytes.splitlines, does not end lines at carriage returns
             line = line[: MAX_LINE_BYTES + 1] + piece
             if piece.endswith(b"\n"):
                 yield line

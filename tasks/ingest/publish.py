@@ -80,7 +80,7 @@ def _read_feeds(
     settings: IngestSettings,
     report: Callable[[Progress | FeedResult | Failure], None],
 ) -> None:
-    """Imports feeds. Writes their results to readings.json, also if a failure is fatal."""
+    """Imports feeds. Writes their results to readings.json, even if a failure is fatal."""
     readings: list[FeedStatus] = []
     now = partial(datetime.datetime.now, datetime.UTC)
     try:

@@ -8,6 +8,7 @@ times of the feed; ``similarity`` of the names; and ``use``, which is empty unti
 
 import csv
 import io
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -70,6 +71,8 @@ def read_decisions(file: Path) -> dict[tuple[str, str, str], Proposal]:
             continue
         try:
             hours, similarity = (float((row.get(name) or "0").replace(",", ".")) for name in _NUMBER_COLUMNS)
+            if not math.isfinite(hours):
+                raise ValueError(f"shift_hours is {hours}")
         except ValueError as error:
             raise MergeError(f"{file}, line {rows.line_num}: {error}; expected hours such as -0.5") from error
         texts = {name: row.get(name) or "" for name in _TEXT_COLUMNS}

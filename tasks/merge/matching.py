@@ -222,9 +222,13 @@ def match_all(feeds: Sequence[FeedIndex], decisions: Decisions) -> Matching:
                     continue
             id_ = _find_free_id(channel.id, targets)
             targets[id_] = Target(id_, channel.names, 0, [TargetMember(feed_index, channel)])
+    # The channel with the id of a confirmed proposal may be gone, with its feed or with a playlist.
+    for id_, (proposal, *_) in matcher.confirmed_proposals.items():
+        targets.setdefault(id_, Target(id_, (proposal.name,) if proposal.name else ()))
     for target in targets.values():
         matcher.add_confirmed_channels_(target)
-    return Matching(list(targets.values()), list(matcher.proposals.values()))
+    matched = [target for target in targets.values() if target.members]
+    return Matching(matched, list(matcher.proposals.values()))
 
 
 def _find_free_id(id_: str, targets: Mapping[str, Target]) -> str:

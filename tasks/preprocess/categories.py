@@ -89,6 +89,8 @@ def read_mapping(path: str = "") -> dict[str, str]:
             f"{file}: {error.strerror or error}; set preprocess.category_mapping to a CSV file with the "
             "columns raw,canonical"
         ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise MappingError(f"{file}: {error}; expected a CSV file in UTF-8") from error
     return mapping
 
 

@@ -149,7 +149,7 @@ def render_report(
             ("feed", *count_columns), [[feed["source"], *map(feed.get, count_columns)] for feed in feeds]
         ),
         "",
-        "The snapshot contains {programmes:,} programmes, {channels:,} channels.".format(**guide.counts),
+        "The snapshot contains {programmes:,} programmes and {channels:,} channels.".format(**guide.counts),
         "",
     ]
     if anomalies:

@@ -21,14 +21,14 @@ class TitleScores(NamedTuple):
     """Correctness of predictions for held-out titles of one fold. Arrays have one entry per title."""
 
     correct: np.ndarray  # float64, 1 if the top label is correct, else 0
-    precision_at_10: np.ndarray | None  # share of neighbours with a correct label; None without neighbours
+    precision_at_k: np.ndarray | None  # share of neighbours with a correct label; None without neighbours
     family: np.ndarray  # hash of the first content word, which groups titles of a franchise
     oov: np.ndarray  # bool, whether the title has a word that no training title contains
 
     @property
     def quality(self) -> np.ndarray:
-        """Quality of each title in the gate: the mean of ``correct`` and ``precision_at_10`` (if any)."""
-        return self.correct if self.precision_at_10 is None else (self.correct + self.precision_at_10) / 2
+        """Quality of each title in the gate: the mean of ``correct`` and ``precision_at_k`` (if any)."""
+        return self.correct if self.precision_at_k is None else (self.correct + self.precision_at_k) / 2
 
 
 # Scores of titles by (form of the input, held-out set). A held-out set without labelled titles has no entry.
@@ -89,7 +89,7 @@ def mean_scores(predictions: Sequence[TitleScores], resamples: int = RESAMPLES) 
     """Computes the mean accuracy and, for k-NN, ``precision_at_10`` over the held-out titles of all folds."""
     family = np.concatenate([fold.family for fold in predictions])
     columns = {"accuracy": [fold.correct for fold in predictions]}
-    precisions = [fold.precision_at_10 for fold in predictions]
+    precisions = [fold.precision_at_k for fold in predictions]
     columns["precision_at_10"] = [precision for precision in precisions if precision is not None]
     values = {name: np.concatenate(column) for name, column in columns.items() if column}
     return mean_columns(values, family, resamples)

@@ -142,7 +142,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("competition", _matches_regex(r"\bcoupe du monde\b")),
     Rule("segments", _is_segments),
-    Rule("part", _matches_regex(rf"\b(?:part|pt\.?|teil|partie) ?{_COUNT}\b")),
+    Rule("part", _matches_regex(rf"\b(?:part|pt\.?|teil|partie)(?: ?\d{{1,3}}| {_COUNT})\b")),
     Rule("part", _matches_regex(r"\w \(\d(?:/\d)?\)$")),
     Rule("episode_number", _matches_regex(r"\b(?:episode|épisode|folge|ep\.?):? ?\d+\b")),
     Rule("episode_number", _matches_regex(r"\b(?:staffel|saison|season|series):? ?\d+\b")),

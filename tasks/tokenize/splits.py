@@ -39,16 +39,16 @@ class SplitSettings:
 class EarlierSplit(NamedTuple):
     """Sets of an earlier night whose model is used again; titles that trained it must not be held out."""
 
-    next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
+    next_period_begin: int | None  # start of next_period in microseconds since 1970; None if there is none
     reason: str  # why the guide has no next_period; empty if it has one
     training: frozenset[str]  # show keys of the training titles of the earlier night
 
 
 class Split(NamedTuple):
-    """Set (training or held-out) of each title, and begin of the held-out set next_period."""
+    """Set (training or held-out) of each title, and start of the held-out set next_period."""
 
     codes: np.ndarray  # int8 (titles,), index into SPLITS
-    next_period_begin: int | None  # begin of next_period in microseconds since 1970; None if there is none
+    next_period_begin: int | None  # start of next_period in microseconds since 1970; None if there is none
     reason: str  # why the guide has no next_period; empty if it has one
 
 
@@ -99,7 +99,7 @@ def split_titles(
 def _find_period_begin(
     first_airings: np.ndarray, last_start: int, max_titles: float, shortest_days: float
 ) -> tuple[int | None, str]:
-    """Returns the begin of next_period and "", or None and the reason why the guide has no next_period."""
+    """Returns the start of next_period and "", or None and the reason why the guide has no next_period."""
     if len(first_airings) == 0:
         return None, "the guide has no titles"
     start = int(first_airings.min())

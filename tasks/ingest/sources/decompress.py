@@ -51,6 +51,8 @@ class FeedStream:
         return next(iter(FeedStream(self.feed, self.size_cap_bytes)), b"")
 
     def __iter__(self) -> Iterator[bytes]:
+        self.position = self.size = 0
+        self.damage = ""
         with open(self.feed.file, "rb") as handle:
             pieces = _decompress(handle, self.feed)
             while block := self._read_block(pieces, handle):

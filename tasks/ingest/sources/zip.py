@@ -118,9 +118,6 @@ class MemberReader(io.RawIOBase):
         while not (self.decoder and self.decoder.eof):
             limit = len(buffer) if self._remaining_bytes < 0 else min(len(buffer), self._remaining_bytes)
             piece = self._unconsumed or self._handle.read(limit)
-            if not piece:
-                self.damage = "" if self._remaining_bytes == 0 else "the file ends early"
-                return 0
             if not self._unconsumed and self._remaining_bytes > 0:
                 self._remaining_bytes -= len(piece)
             content = piece
@@ -134,4 +131,7 @@ class MemberReader(io.RawIOBase):
             if content:
                 buffer[: len(content)] = content
                 return len(content)
+            if not piece:  # and zlib has no more output
+                self.damage = "" if self._remaining_bytes == 0 else "the file ends early"
+                return 0
         return 0

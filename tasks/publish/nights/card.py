@@ -56,10 +56,10 @@ def model_card(
     lines = [
         "## Model card",
         "",
-        f"Data: guide `{guide.digest[:SHOWN_DIGITS]}`, {guide.counts['programmes']:,} programmes of "
-        f"{guide.counts['channels']:,} channels from {span[0]:%Y-%m-%d} to {span[1]:%Y-%m-%d}; "
+        f"Data: guide `{guide.digest[:SHOWN_DIGITS]}`, {_count(guide.counts['programmes'], 'programme')} of "
+        f"{_count(guide.counts['channels'], 'channel')} from {span[0]:%Y-%m-%d} to {span[1]:%Y-%m-%d}; "
         f"{counts['titles']:,} titles, {counts['labelled_training_titles']:,} of them training titles with "
-        f"categories. Languages: {shares}.",
+        "categories." + f" Languages: {shares}." * bool(shares),
         "",
         *feed_lines,
         *markdown_table(
@@ -82,8 +82,13 @@ def _feed_line(source: str, imports: Sequence[Mapping[str, Any]]) -> str:
     """Returns a Markdown list item about a feed; ``imports`` are the rows of its readings."""
     programmes = sum(row["stored"] for row in imports)
     digest = imports[-1]["content_digest"][:SHOWN_DIGITS]
-    text = f"- `{source}`: {programmes:,} programmes, content `{digest}`"
+    text = f"- `{source}`: {_count(programmes, 'programme')}, content `{digest}`"
     return f"{text}, last of {len(imports):,} readings" if imports[1:] else text
+
+
+def _count(number: int, noun: str) -> str:
+    """Returns a number with a noun in the singular or plural: "1 channel", "2 channels"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _score_row(title: str, score: Mapping[str, Any]) -> list[object]:

@@ -82,6 +82,22 @@ def test_a_feed_that_fails_leaves_its_last_copy(copies: CopyWriter, server: Serv
     assert failed.error.startswith(f"{server.url}: no such block") and failed.file == first.file
 
 
+def test_a_feed_that_is_replaced_by_a_page_leaves_its_last_copy(copies: CopyWriter, server: Server) -> None:
+    (first,) = copies.update([server.url])
+    server.content, server.etag = b"<html>Maintenance</html>", '"2"'
+    changed = replace(copies, options=EnrichOptions(mark=True))
+    (page,) = changed.update([server.url])
+    assert "not XMLTV" in page.error and page.error.endswith("its last copy remains")
+    assert page.file == first.file and content(page) == content(first)
+    server.wanted = {"X-Token": "x"}
+    (failed,) = changed.update([server.url])
+    assert "403" in failed.error and failed.file == first.file
+    server.content, server.wanted = FIRST, {}
+    (renewed,) = changed.update([server.url])  # although the feed equals that of the last copy
+    assert not (renewed.error or renewed.unchanged) and b"<!-- guidespace" in content(renewed)
+    assert conditions(server) == [None] * 4
+
+
 def test_a_removed_or_damaged_state_fetches_again(copies: CopyWriter, server: Server) -> None:
     (first,) = copies.update([server.url])
     (state,) = copies.home.glob("enriched/*.json")
@@ -104,3 +120,16 @@ def test_refresh_reads_a_feed_that_only_a_copy_has(
     assert status["programmes"] == 1 and [feed["source"] for feed in status["feeds"]] == [server.url]
     (again,) = without_run(fill, *arguments)
     assert again.unchanged and conditions(server) == [None, None, '"1"']
+
+
+def test_a_refresh_continues_if_the_only_changed_feed_is_bad(
+    copies: CopyWriter, server: Server, without_run: Callable
+) -> None:
+    with serve_guide(SECOND) as other:
+        arguments = str(copies.home), [server.url, other.url], READING, copies.options
+        without_run(fill, *arguments, str(copies.model_folder))
+        other.content = b"<html/>"
+        results = without_run(fill, *arguments, str(copies.model_folder))
+    by_source = {result.source: result for result in results}
+    assert by_source[server.url].unchanged and not by_source[server.url].error
+    assert "not XMLTV" in by_source[other.url].error and NEW.encode() in content(by_source[other.url])

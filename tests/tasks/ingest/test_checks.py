@@ -139,6 +139,10 @@ def test_a_guide_that_ends_before_today_is_an_anomaly(tmp_path: Path) -> None:
                 ingest_feeds(catalogue, [dated], IngestSettings(), clock=lambda: 0.0, now=lambda: NOW)
             )
         assert [event.anomalies for event in events if isinstance(event, FeedResult)] == [()]
+    with Catalogue.open(tmp_path) as catalogue, pytest.raises(ValueError, match="mixed with other feeds"):
+        list(
+            ingest_feeds(catalogue, [dated, str(file)], IngestSettings(), clock=lambda: 0.0, now=lambda: NOW)
+        )
 
 
 def test_an_anomalous_reading_of_a_required_source_is_not_stored(tmp_path: Path) -> None:

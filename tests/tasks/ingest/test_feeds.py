@@ -16,7 +16,8 @@ from tasks.ingest.check import check_feeds
 from tasks.ingest.ingest import ingest_feeds
 from tasks.ingest.results import Failure, FeedResult
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.feeds import FeedError
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.sources.feeds import Feed, FeedError
 from tasks.ingest.sources.resolve import resolve
 
 
@@ -69,6 +70,14 @@ def test_a_truncated_compressed_file_is_read_up_to_the_cut(tmp_path: Path, pack)
     assert outcome.reasons == {"damaged": 1}
     # bzip2 gives whole blocks of 900 kB only
     assert outcome.counts.stored > (20_000 // 4 if pack is bz2.compress else 20_000 * 0.6)
+
+
+def test_a_stream_can_be_read_twice(tmp_path: Path) -> None:
+    (tmp_path / "g.gz").write_bytes(gzip.compress(guide())[:-8])
+    feed = Feed(source="g", file=tmp_path / "g.gz", content_digest="", bytes=1)
+    stream = FeedStream(feed, len(guide()))
+    first = list(stream), stream.size, stream.position, stream.damage
+    assert first == (list(stream), stream.size, stream.position, stream.damage) and stream.damage
 
 
 def test_gzip_is_read_up_to_the_damaged_byte(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 import datetime
 import gzip
 import json
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from guides import read, rows
 
 from tasks.ingest.check import check_feeds
+from tasks.ingest.json_lines import _read_lines
 from tasks.ingest.settings import IngestSettings
-from tasks.ingest.sources.feeds import FeedError
+from tasks.ingest.sources.decompress import FeedStream
+from tasks.ingest.sources.feeds import Feed, FeedError
 
 FIRST = {
     "channel": "one",
@@ -93,6 +97,27 @@ def test_damaged_compression_is_noted(tmp_path: Path) -> None:
     (tmp_path / "g.gz").write_bytes(packed[: packed.index(b"Show 15") + 3])
     (result,) = read(tmp_path, tmp_path / "g.gz")
     assert (result.counts.stored, result.reasons) == (15, {"damaged": 1})
+
+
+def test_carriage_returns_do_not_end_lines(tmp_path: Path) -> None:
+    """The number of steps would otherwise grow with the number of carriage returns, each with a copy."""
+    first, second = lines(sound(1)), lines(sound(2))
+    (tmp_path / "g.jsonl").write_bytes(first + first.replace(b"{", b"{" + b"\r" * 100_000) + second)
+    file = tmp_path / "g.jsonl"
+    feed = Feed(source="g", file=file, content_digest="", bytes=file.stat().st_size)
+    steps, previous = [], sys.gettrace()
+
+    def trace(frame: FrameType, event: str, _: object):
+        steps.append(event)
+        return trace if frame.f_code is _read_lines.__code__ else None
+
+    sys.settrace(trace)
+    try:
+        read_lines = list(_read_lines(FeedStream(feed, 1 << 30)))
+    finally:
+        sys.settrace(previous)
+    assert read_lines[0] == first and read_lines[1].count(b"\r") == 100_000 and read_lines[2] == second
+    assert len(steps) < 1000
 
 
 @pytest.mark.parametrize("content", [b'{"programmes": []}', b"{}\n{}\n", b"{" * 1000])

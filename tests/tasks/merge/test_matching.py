@@ -134,6 +134,15 @@ def test_one_id_for_different_channels(merged: Merger) -> None:
     assert airings(merged(first, second)) == [("011800", "011900", "A"), ("011900", "012000", "C")]
 
 
+def test_a_confirmed_channel_remains_if_its_target_is_gone(merged: Merger) -> None:
+    content = feed(channel("bbc1", "BBC One"), programme("1800", "1900", "T", "bbc1"))
+    header = "id,name,feed,channel,use\n"
+    merged.table.write_text(f"{header}BBC1.uk,BBC 1,feed0,bbc1,yes\nBBC2.uk,BBC 2,feed0,bbc2,yes\n")
+    guide = merged(content)
+    assert airings(guide, "BBC1.uk") == [("011800", "011900", "T")]
+    assert channels(guide) == {"BBC1.uk": ["BBC 1", "BBC One"]} and not merged.report.unmatched_channels
+
+
 def test_a_table_with_errors_names_the_line(merged: Merger) -> None:
     content = feed(channel("one", "One"), programme("1800", "1900", "T"))
     merged.table.write_text("id,feed,channel,use\na,b,c,maybe\n")
@@ -142,5 +151,9 @@ def test_a_table_with_errors_names_the_line(merged: Merger) -> None:
     merged.table.write_text("id,feed\n")
     with pytest.raises(MergeError, match="has no columns channel, use"):
         merged(content)
+    for hours in ("inf", "nan"):
+        merged.table.write_text(f"id,feed,channel,use,shift_hours\none,feed0,one,yes,{hours}\n")
+        with pytest.raises(MergeError, match=f"line 2: shift_hours is {hours}; expected hours"):
+            merged(content)
     merged.table.write_text("\ufeffid;feed;channel;use\none;feed0;one;No\n", encoding="utf-8")  # from Excel
     merged(content)

@@ -272,5 +272,8 @@ def test_invalid_mapping_tables_are_refused(tmp_path: Path, text: str, message: 
     (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
     with pytest.raises(MappingError, match=message):
         read_mapping(str(tmp_path / "bad.csv"))
+    (tmp_path / "bad.csv").write_bytes("raw,canonical\nComédie,comedy\n".encode("cp1252"))
+    with pytest.raises(MappingError, match=r"bad\.csv: .*expected a CSV file in UTF-8"):
+        read_mapping(str(tmp_path / "bad.csv"))
     with pytest.raises(MappingError, match="No such file"):
         read_mapping(str(tmp_path / "missing.csv"))

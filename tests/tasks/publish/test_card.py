@@ -1,5 +1,6 @@
 """The model card."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from storage.artifacts import Corpus, Guide
@@ -20,9 +21,9 @@ SCORES = {
 }
 
 
-def card(feeds, languages=("en", "en", "de", "")):
+def card(feeds, languages=("en", "en", "de", ""), guide=GUIDE):
     return model_card(
-        GUIDE, CORPUS, feeds=feeds, span=SPAN, languages=languages, scores=SCORES, oov_share=0.77
+        guide, CORPUS, feeds=feeds, span=SPAN, languages=languages, scores=SCORES, oov_share=0.77
     )
 
 
@@ -41,6 +42,13 @@ def test_card_contains_data_scores_and_limits():
         "accuracy is 0.250",
     ):
         assert fact in text, fact
+
+
+def test_card_without_languages_and_with_one_programme():
+    guide = replace(GUIDE, counts={"programmes": 1, "channels": 1})
+    text = card([{"source": "a", "content_digest": "e" * 64, "stored": 1}], languages=("", ""), guide=guide)
+    assert "1 programme of 1 channel from" in text and "- `a`: 1 programme, content" in text
+    assert "with categories.\n" in text
 
 
 def test_readings_of_one_feed_are_one_line():

@@ -49,7 +49,7 @@ def test_report_contains_verdict_feeds_and_scores():
     for fact in (
         "## Not promoted: version 3\n\nWorse than the champion.\n\n- Map: `map.html`\n",
         "| odd\\|name.xml | 1,300 | 1,234 | 60 | 6 |",
-        "1,234 programmes, 5 channels",
+        "1,234 programmes and 5 channels",
         "| **GuideSpace k-NN** | 0.800 | 0.750 | 0.900 | 0.500 |",
         "| majority class | 0.800 | – | 0.900 | 0.500 |",
         "Not scored: k-NN of sentence vectors (there are none).",

@@ -20,7 +20,14 @@ LABELLED = {
         "Podlings / Dumpster Dining",
         "Kdo se směje/Plody",
     ),
-    "part": ("Abrechnung - Teil 2", "Best Of - Partie 1", "The Job - Part 1", "Lauras Eifersucht (2)"),
+    "part": (
+        "Abrechnung - Teil 2",
+        "Best Of - Partie 1",
+        "The Job - Part 1",
+        "Lauras Eifersucht (2)",
+        "Part IV",
+        "Pt.2",
+    ),
     "episode_number": ("Folge 1843", "Épisode 66", "Episode 9", "S6 E2 - La fine équipe", "#217", "503"),
     "guests": ("Gäste: Anna Loos & Peter Maffay", "Maya Rudolph; Michael Gandolfini", "Christoph Daum"),
     "place": ("Neuseeland", "Londonderry, Ireland", "Brighton to Crystal Palace", "Bretagne"),
@@ -37,6 +44,10 @@ def test_plain_cases_of_each_pattern_are_labelled(pattern):
 def test_there_are_seven_to_ten_patterns_and_rules_abstain_elsewhere():
     assert 7 <= len(PATTERNS) <= 10 and set(PATTERNS) == set(LABELLED)
     assert [match_rule(text) for text in UNKNOWN] == [None] * len(UNKNOWN)
+
+
+def test_words_that_begin_with_part_are_no_part():
+    assert "part" not in map(match_rule, ("Le Parti", "Il est parti", "Die Partei", "Teilx"))
 
 
 def test_the_first_rule_that_holds_decides():
