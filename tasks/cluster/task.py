@@ -53,7 +53,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
     is_placeholder = np.array(table["split"].to_pylist()) == "placeholder"  # "To be announced"
     points = read_points(workspace.folder(vectors), "full", is_placeholder)
-    seeds = range(settings.seed, settings.seed + settings.seeds)
+    seed_count = settings.seeds if settings.strategy.uses_seed else 1
+    seeds = range(settings.seed, settings.seed + seed_count)
     ids, cosines = (open_array(workspace.folder(nearest), name) for name in ("graph", "graph_cosines"))
     neighbours = Neighbours(np.asarray(ids), np.asarray(cosines))
     stability = cluster_with_seeds(settings.strategy, points, neighbours, seeds)
@@ -84,8 +85,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
-            "seeds": settings.seeds,
-            "run_to_run_ari": stability.run_to_run_ari if settings.seeds > 1 else None,
+            "seeds": seed_count,
+            "run_to_run_ari": stability.run_to_run_ari if seed_count > 1 else None,
             "noise_share": noise / with_vector if with_vector else 0.0,
             "largest_share": int((partition.clusters == 0).sum()) / with_vector if with_vector else 0.0,
             "iterations": partition.iterations,
