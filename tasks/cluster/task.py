@@ -55,6 +55,7 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     points = read_points(workspace.folder(vectors), "full", is_placeholder)
     seed_count = settings.seeds if settings.strategy.uses_seed else 1
     seeds = range(settings.seed, settings.seed + seed_count)
+    nearest_details = workspace.details(nearest)
     ids, cosines = (open_array(workspace.folder(nearest), name) for name in ("graph", "graph_cosines"))
     neighbours = Neighbours(np.asarray(ids), np.asarray(cosines))
     stability = cluster_with_seeds(settings.strategy, points, neighbours, seeds)
@@ -95,7 +96,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
             "next_identity": next_identity,
             "corpus": corpus.digest,
             "nearest": nearest.path,
-            "neighbour_recall": workspace.details(nearest)["recall"],
+            # artifacts of earlier versions have no graph_recall
+            "neighbour_recall": nearest_details.get("graph_recall", nearest_details["recall"]),
             "note": partition.note,
             "density": dataclasses.asdict(partition.density) if partition.density else None,
         }

@@ -56,15 +56,16 @@ def find_nearest(
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         find = partial(_find_neighbours, k=k, search=search, folder=draft.folder, earlier=earlier)
         points = read_points(folder, "full", is_placeholder)
-        ids, cosines, recall = find(points, folder / "full.npy", "clusters")
+        ids, cosines, graph_recall = find(points, folder / "full.npy", "clusters")
         write_graph(draft.folder, ids, cosines)
+        recall = graph_recall
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points  # before the similarity vectors are read, to save memory
             points = read_points(folder, "similarity", is_placeholder)
             ids, cosines, recall = find(points, folder / "similarity.npy", "lists of similar titles")
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
-        draft.details["recall"] = recall
+        draft.details |= {"recall": recall, "graph_recall": graph_recall}
     return draft.artifact
 
 
