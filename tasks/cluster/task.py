@@ -21,7 +21,7 @@ from tasks.cluster.names import name_clusters
 from tasks.cluster.parts import split_clusters
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import cluster_with_seeds
-from tasks.neighbours.points import read_points
+from tasks.neighbours.points import find_placeholders, read_points
 from tasks.sentences.reopen import reopen
 
 STAGE = Stage(Clustering, __file__)
@@ -51,7 +51,7 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     workspace = Workspace(home)
     corpus, vectors, nearest, settings = inputs.corpus, inputs.vectors, inputs.nearest, inputs.settings
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
-    is_placeholder = np.array(table["split"].to_pylist()) == "placeholder"  # "To be announced"
+    is_placeholder = find_placeholders(table["split"])
     points = read_points(workspace.folder(vectors), "full", is_placeholder)
     seed_count = settings.seeds if settings.strategy.uses_seed else 1
     seeds = range(settings.seed, settings.seed + seed_count)

@@ -17,7 +17,7 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.neighbours.index import Approximate, SearchSettings, sampled_recall
 from tasks.neighbours.pieces import search_pieces
-from tasks.neighbours.points import read_points
+from tasks.neighbours.points import find_placeholders, read_points
 from tasks.neighbours.rescoring import empty_neighbours
 from tasks.neighbours.update import update_neighbours
 
@@ -51,7 +51,7 @@ def find_nearest(
     workspace = Workspace(home)
     earlier = _read_earlier_night(workspace, previous, corpus, k, search) if previous else None
     splits = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
-    is_placeholder = np.array(splits.to_pylist()) == "placeholder"
+    is_placeholder = find_placeholders(splits)
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         find = partial(_find_neighbours, k=k, search=search, folder=draft.folder, earlier=earlier)
@@ -152,7 +152,7 @@ def _read_earlier_night(
     rows = pc.index_in(titles["show_key"], value_set=earlier_shows)  # pyright: ignore[reportAttributeAccessIssue]
     return _EarlierNight(
         rows=rows.fill_null(-1).to_numpy(),
-        is_placeholder=np.array(earlier_titles["split"].to_pylist()) == "placeholder",
+        is_placeholder=find_placeholders(earlier_titles["split"]),
         vectors=workspace.folder(earlier_vectors),
         nearest=workspace.folder(nearest),
     )
