@@ -7,7 +7,7 @@ accumulate until ``OffloadedEmbedding.step`` applies them or ``zero_grad`` disca
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import torch
 from safetensors import safe_open
@@ -274,7 +274,7 @@ class OffloadedEmbedding(nn.Module):
         self.table.restore(lambda name: tensor_file.get_slice(prefix + name))
         self.steps = metadata["steps"]
 
-    def __deepcopy__(self, memo: Any) -> None:
+    def __deepcopy__(self, memo: Any) -> NoReturn:
         advice = "`load` into it a file that this one saved, or pass it the rows of this one as `start`"
         remedy = f"build another embedding and {advice}"
         raise TypeError(f"an OffloadedEmbedding has no deep copy, which would double its memory: {remedy}")
