@@ -29,10 +29,10 @@ def measure_million(titles: int, feeds: Sequence[Path]) -> list[Claim]:
         home, feed = Path(folder) / "home", Path(folder) / "guide.xml.gz"
         programmes = write_large_guide(feed, titles, feeds)
         night = run_night(home, [feed])
-        (page,), (clusters,) = (
-            (home / "artifacts" / kind).glob("*/artifact.json") for kind in ("page", "clustering")
+        (page,), (nearest,) = (
+            (home / "artifacts" / kind).glob("*/artifact.json") for kind in ("page", "nearesttitles")
         )
-        recall = json.loads(clusters.read_text(encoding="utf-8"))["details"]["neighbour_recall"]
+        recall = json.loads(nearest.read_text(encoding="utf-8"))["details"]["recall"]
         size, map_figures = (page.parent / "map.html").stat().st_size, open_map(page.parent / "map.html")
     about_night = f"night of {titles:,} titles, {programmes:,} programmes"
     is_full = titles >= 1_000_000

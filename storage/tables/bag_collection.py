@@ -174,10 +174,11 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
         self, state_dict, prefix, *arguments
     ) -> None:
         """Loads the rows of all tables (``embedding_bags.TABLE.weight``), and resets the optimizer state."""
-        missing_keys, error_messages = arguments[2], arguments[4]
-        problems_before = len(missing_keys) + len(error_messages)
+        strict, missing_keys, unexpected_keys, error_messages = arguments[1:]
+        problems_before, names = len(missing_keys) + len(error_messages), set()
         rows = torch.zeros(len(self.table), self.embedding_dim)
         for name, row_ids in self._state_dict_tables(prefix):
+            names.add(name)
             shape = len(row_ids), self.embedding_dim
             if name not in state_dict:
                 missing_keys.append(name)
@@ -185,6 +186,8 @@ class OffloadedEmbeddingBagCollection(OffloadedEmbedding):
                 error_messages.append(f"{name} has shape {tuple(state_dict[name].shape)}, expected {shape}")
             else:
                 rows[row_ids] = state_dict[name].float()
+        if strict:
+            unexpected_keys += [key for key in state_dict if key.startswith(prefix) and key not in names]
         if len(missing_keys) + len(error_messages) == problems_before:
             super()._load_from_state_dict({prefix + "weight": rows}, prefix, *arguments)
 

@@ -7,7 +7,7 @@ accumulate until ``OffloadedEmbedding.step`` applies them or ``zero_grad`` disca
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import torch
 from safetensors import safe_open
@@ -266,17 +266,15 @@ class OffloadedEmbedding(nn.Module):
         saved_shapes = {name: tuple(tensor_file.get_slice(name).get_shape()) for name in names}
         expected_shapes = {prefix + name: section.shape for name, section in self.table.sections().items()}
         if saved_shapes != expected_shapes:
-            reason = "it was saved with another size, type or optimizer"
-            raise ValueError(
-                f"the file contains {saved_shapes}, this embedding has {expected_shapes}; {reason}"
-            )
+            problem = f"the file contains {saved_shapes}, this embedding has {expected_shapes}"
+            raise ValueError(f"{problem}; it was saved with another size, type or optimizer")
         metadata = json.loads(tensor_file.metadata()[prefix + "embedding"])
         if (layout := metadata.get("layout")) != self.layout:
             raise ValueError(f"the file has rows of {layout}, this embedding has rows of {self.layout}")
         self.table.restore(lambda name: tensor_file.get_slice(prefix + name))
         self.steps = metadata["steps"]
 
-    def __deepcopy__(self, memo: Any) -> None:
+    def __deepcopy__(self, memo: Any) -> NoReturn:
         advice = "`load` into it a file that this one saved, or pass it the rows of this one as `start`"
         remedy = f"build another embedding and {advice}"
         raise TypeError(f"an OffloadedEmbedding has no deep copy, which would double its memory: {remedy}")
@@ -290,6 +288,8 @@ class OffloadedEmbedding(nn.Module):
     ) -> None:
         """Loads the rows from ``weight``, the parameter of nn.Embedding, and resets the optimizer state."""
         name, shape = prefix + "weight", (len(self.table), self.embedding_dim)
+        if strict:
+            unexpected_keys += [key for key in state_dict if key.startswith(prefix) and key != name]
         weight = state_dict.get(name)
         if weight is None:
             missing_keys.append(name)

@@ -42,8 +42,11 @@ class OffloadedEmbeddingBag(OffloadedEmbedding):
             per_sample_weights: Factor of each id, of the shape of ``ids``; only with mode "sum".
 
         Raises:
-            ValueError: ``offsets`` is missing for ids of one dimension, or passed with bags of equal size.
+            ValueError: ``offsets`` is missing for ids of one dimension, or passed with bags of equal size;
+                or ``per_sample_weights`` is passed and the mode is not "sum".
         """
+        if per_sample_weights is not None and self.mode != "sum":
+            raise ValueError(f"per_sample_weights need mode 'sum', got mode {self.mode!r}; omit the weights")
         device = self.table.device
         if (offsets is None) != (ids.ndim == 2):
             shape = tuple(ids.shape)

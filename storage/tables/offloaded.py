@@ -20,7 +20,7 @@ from torch import Tensor
 from storage.tables.eviction import DEFAULT_EVICTION, Eviction
 from storage.tables.planner import CachePlan, Planner
 from storage.tables.prefetch import Prefetcher, ReadyBatch, Steps
-from storage.tables.records import NARROW_DTYPES, ROW_FIELD, Field, compute_dtype, round_, to_compute_dtype
+from storage.tables.records import NARROW_DTYPES, ROW_FIELD, Field, compute_dtype, quantize, to_compute_dtype
 from storage.tables.row_storage import RowStorage, StateInitializer
 from storage.tables.statistics import Statistics
 from storage.tables.streaming import Section, as_section, divide_rows
@@ -146,7 +146,7 @@ class Offloaded:
         for index, field in enumerate(self.storage.records.fields):
             value, seed = new_values[field.name], self.seed * 64 + index
             if field.dtype != value.dtype:
-                rounded_value = round_(value.flatten(1), field.dtype, batch.ids, seed, self._roundings)
+                rounded_value = quantize(value.flatten(1), field.dtype, batch.ids, seed, self._roundings)
                 value = rounded_value.view(value.shape)
             stored_values[field.name] = value
         self._roundings += 1

@@ -130,7 +130,7 @@ def _mix(bits: Tensor) -> Tensor:
     return bits.bitwise_xor(bits >> 31)
 
 
-def round_(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int) -> Tensor:
+def quantize(values: Tensor, dtype: torch.dtype, ids: Tensor, seed: int, step: int) -> Tensor:
     """Rounds float32 values (rows, columns) of the table rows ``ids`` stochastically to ``dtype``.
 
     A value between two numbers of ``dtype`` is rounded up with a probability equal to its relative distance

@@ -40,6 +40,11 @@ class Distilled:
     max_iter: int = setting(30, "Maximum number of iterations of conjugate gradients", ge=1)
     tol: float = setting(1e-2, "Relative residual at which the iterations end", gt=0)
 
+    def __post_init__(self) -> None:
+        if self.shortest > self.longest:
+            problem = f"shortest is {self.shortest}, but must be at most longest ({self.longest})"
+            raise ValueError(f"{problem}; lower shortest or raise longest")
+
     def fit(self, words: Sequence[str], rows: np.ndarray, document_frequency: np.ndarray) -> NgramRows:
         """Fits n-gram rows to the trained rows of words.
 

@@ -23,7 +23,7 @@ one of the best classes, and otherwise adopts one of the best classes at random.
 
 import functools
 from collections.abc import Callable
-from typing import Literal, no_type_check
+from typing import ClassVar, Literal, no_type_check
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class ChineseWhispers:
     The number of clusters is a result of the algorithm, not a setting.
     """
 
+    uses_seed: ClassVar[bool] = True
     name: Literal["chinese_whispers"] = "chinese_whispers"
     neighbours: int = setting(
         25,

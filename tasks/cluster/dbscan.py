@@ -15,7 +15,7 @@ large spatial databases with noise, KDD 1996; for the knee, V. Satopää, J. Alb
 Finding a "kneedle" in a haystack, ICDCSW 2011.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ EPS_CANDIDATES = 40  # number of values of eps on the curve for which components
 class DBSCAN:
     """Strategy: clusters titles by DBSCAN; titles outside of dense regions are noise."""
 
+    uses_seed: ClassVar[bool] = False
     name: Literal["dbscan"] = "dbscan"
     neighbours: int = setting(
         25, "Number of nearest titles of each title, from which eps is suggested.", ge=1

@@ -8,13 +8,11 @@ purer subclusters (52 instead of 25 in "Sport"). A constant component is appende
 cosine c to (1 + c) / 2, so that thresholds for the complete guide remain suitable.
 """
 
-import dataclasses
-
 import numpy as np
 
 from storage.arrays import unit_rows
 from storage.shapes import Float, Int
-from tasks.cluster import Clusterer
+from tasks.cluster import DBSCAN, Clusterer
 from tasks.cluster.graph import Neighbours
 from tasks.cluster.partition import number_by_size, titles_by_cluster
 from tasks.neighbours.index import SearchSettings
@@ -47,7 +45,9 @@ def split_clusters(
         is noise in the split.
     """
     subclusters, count = np.full(len(clusters), -1, dtype=np.int64), 0
-    strategy = dataclasses.replace(strategy, neighbours=min(MAX_NEIGHBOURS, strategy.neighbours))
+    # DBSCAN suggests eps from at least min_samples - 1 neighbours.
+    max_neighbours = max(MAX_NEIGHBOURS, strategy.min_samples - 1 if isinstance(strategy, DBSCAN) else 0)
+    neighbour_count = min(max_neighbours, strategy.neighbours)
     for members in titles_by_cluster(clusters):
         if len(members) < MIN_SPLIT_SIZE:
             continue
@@ -56,7 +56,7 @@ def split_clusters(
             meanings = _centre(np.asarray(sentence_vectors[members], dtype=np.float32))
             points = unit_rows(np.hstack([points, meanings]))
         points = unit_rows(np.hstack([points, points.any(axis=1, keepdims=True).astype(np.float32)]))
-        neighbours = Neighbours(*SearchSettings().open(points).nearest_to_each(strategy.neighbours))
+        neighbours = Neighbours(*SearchSettings().open(points).nearest_to_each(neighbour_count))
         partition = strategy.cluster(points, neighbours, seed=seed)
         numbers = number_by_size(partition.clusters, MIN_SUBCLUSTER_SIZE)
         if numbers.max() > 0:

@@ -8,7 +8,7 @@ shows how much quality signatures lose, and how much time they save.
 References: M. Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -27,6 +27,7 @@ MAX_SPREAD_CENTRES = 512  # up to this number, initial centres are drawn far apa
 class SimHashClusters:
     """Strategy: k-means on SimHash signatures with a preset number of clusters, for comparison."""
 
+    uses_seed: ClassVar[bool] = True
     name: Literal["simhash"] = "simhash"
     clusters: int = setting(10_000, "Initial number of clusters; empty clusters are dropped.", ge=1)
     bits: int = setting(

@@ -21,7 +21,7 @@ from tasks.cluster.names import name_clusters
 from tasks.cluster.parts import split_clusters
 from tasks.cluster.settings import ClusterSettings
 from tasks.cluster.stability import cluster_with_seeds
-from tasks.neighbours.points import read_points
+from tasks.neighbours.points import find_placeholders, read_points
 from tasks.sentences.reopen import reopen
 
 STAGE = Stage(Clustering, __file__)
@@ -51,9 +51,11 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     workspace = Workspace(home)
     corpus, vectors, nearest, settings = inputs.corpus, inputs.vectors, inputs.nearest, inputs.settings
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
-    is_placeholder = np.array(table["split"].to_pylist()) == "placeholder"  # "To be announced"
+    is_placeholder = find_placeholders(table["split"])
     points = read_points(workspace.folder(vectors), "full", is_placeholder)
-    seeds = range(settings.seed, settings.seed + settings.seeds)
+    seed_count = settings.seeds if settings.strategy.uses_seed else 1
+    seeds = range(settings.seed, settings.seed + seed_count)
+    nearest_details = workspace.details(nearest)
     ids, cosines = (open_array(workspace.folder(nearest), name) for name in ("graph", "graph_cosines"))
     neighbours = Neighbours(np.asarray(ids), np.asarray(cosines))
     stability = cluster_with_seeds(settings.strategy, points, neighbours, seeds)
@@ -84,8 +86,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
-            "seeds": settings.seeds,
-            "run_to_run_ari": stability.run_to_run_ari if settings.seeds > 1 else None,
+            "seeds": seed_count,
+            "run_to_run_ari": stability.run_to_run_ari if seed_count > 1 else None,
             "noise_share": noise / with_vector if with_vector else 0.0,
             "largest_share": int((partition.clusters == 0).sum()) / with_vector if with_vector else 0.0,
             "iterations": partition.iterations,
@@ -94,7 +96,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
             "next_identity": next_identity,
             "corpus": corpus.digest,
             "nearest": nearest.path,
-            "neighbour_recall": workspace.details(nearest)["recall"],
+            # artifacts of earlier versions have no graph_recall
+            "neighbour_recall": nearest_details.get("graph_recall", nearest_details["recall"]),
             "note": partition.note,
             "density": dataclasses.asdict(partition.density) if partition.density else None,
         }

@@ -60,7 +60,7 @@ class Meaning:
             return zeros
         titles = [parse_title(title).display for title in raw_titles]
         titles = [text if any(map(str.isalnum, text)) else "" for text in titles]
-        texts = [text[:DESCRIPTION_CHARACTERS] for text in descriptions if any(descriptions)]
+        texts = [text[:DESCRIPTION_CHARACTERS] for text in descriptions] if any(descriptions) else []
         vectors = self.encoder.encode([*titles, *texts])  # in one call, because each call reads all weights
         return bag.sentence_features(vectors[: len(titles)], vectors[len(titles) :] if texts else zeros)
 

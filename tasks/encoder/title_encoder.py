@@ -257,7 +257,7 @@ def token_index(
 ) -> dict[tuple[int, str], int]:
     """Returns the row number of each trained token, by its kind and text. Untrained rows are random."""
     rows = np.flatnonzero(is_trained)
-    return {(kind, tokens[row]): row for row, kind in zip(rows.tolist(), kinds[rows].tolist())}
+    return {(kind, tokens[row]): row for row, kind in zip(rows.tolist(), kinds[rows].tolist(), strict=True)}
 
 
 def append_slot_key(

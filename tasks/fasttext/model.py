@@ -190,7 +190,10 @@ def _supervised_vector(model: FastText, sentence: bytes) -> np.ndarray:
     tokens = [word for word in re.split(rb"[ \t\v\f\r\0]+", sentence) if word]
     tokens = [*(tokens[: tokens.index(EOS)] if EOS in tokens else tokens), EOS]
     ids, words = model.dictionary.ids(tokens), model.dictionary.word_count
-    is_used = [row < words if row >= 0 else not token.startswith(_LABEL) for token, row in zip(tokens, ids)]
+    is_used = [
+        row < words if row >= 0 else not token.startswith(_LABEL)
+        for token, row in zip(tokens, ids, strict=True)
+    ]
     tokens = list(compress(tokens, is_used))
     values = np.concatenate([model.rows(tokens).values, _word_ngram_rows(model, hash_strings(tokens))])
     ids = Ragged(np.array([0, len(values)]), values)

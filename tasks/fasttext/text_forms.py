@@ -24,6 +24,7 @@ from tasks.fasttext.ngrams import encode
 
 TextFormat = Literal["vec", "glove", "word2vec"]
 _BLOCK_WORDS = 20_000  # words in memory at once: 24 MB with 300 dimensions
+_MAX_FIRST_LINE = 1 << 20  # bytes; 65,000 dimensions in GloVe
 _FIRST_LINE = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n")
 
 
@@ -92,8 +93,10 @@ def read_vectors(path: Path | str) -> WordTable:
         VectorFileError: The file is damaged or has another format.
     """
     with open(path, "rb") as handle:
-        first_line = handle.readline(4096)
+        first_line = handle.readline(_MAX_FIRST_LINE)
         header = _FIRST_LINE.fullmatch(first_line)
+        if len(first_line) == _MAX_FIRST_LINE:
+            raise VectorFileError(path, f"line 1 does not end within {_MAX_FIRST_LINE} bytes")
         if not header:
             handle.seek(0)
             return _read_lines(path, handle, None, len(first_line.split(b" ")) - 1, 1)

@@ -212,7 +212,9 @@ def _to_blocks(
     for rows, labels in samples:
         lengths, ids, values, signs = (
             np.concatenate([remaining_array, array])
-            for remaining_array, array in zip(remaining_rows, _validate_samples(rows, labels, features))
+            for remaining_array, array in zip(
+                remaining_rows, _validate_samples(rows, labels, features), strict=True
+            )
         )
         offsets = offsets_of(lengths)
         row_end_bytes = 8 * offsets[1:] + 5 * np.arange(1, len(lengths) + 1)

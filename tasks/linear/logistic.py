@@ -130,7 +130,7 @@ class SparseLogistic:
             )
             squares = np.bincount(sampled_ids, sampled_values**2, self.features) / len(sample_rows)
             # For the features and for the intercept.
-            scaled_curvatures = rate * np.maximum(squares, 1e-12), np.array([rate * INTERCEPT_RATE])
+            scaled_curvatures = rate * squares, np.array([rate * INTERCEPT_RATE])
             shared = self._records.reshape(self.features, 2, self.labels), self._state[None]
             run_merged(self.threads, np.concatenate(orders), scaled_curvatures, train_part, shared)
         else:

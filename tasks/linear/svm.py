@@ -144,7 +144,7 @@ class OnlineSvm:
             return
         rows, columns = (
             size if required <= size else max(required, 2 * size)
-            for required, size in zip(required_shape, old_shape)
+            for required, size in zip(required_shape, old_shape, strict=True)
         )
         weights = np.zeros((rows, columns), np.float32)
         intercepts = np.full(columns, UNTRAINED_INTERCEPT, np.float32)

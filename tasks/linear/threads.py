@@ -57,13 +57,13 @@ def run_merged(
         threads: Number of threads.
         order: Sample numbers in the order of visits, int64 (visits,).
         curvature: For each array in ``shared``, the learning rate times the mean squared value of each
-            feature, float32 (rows,).
+            feature, float32 (rows,). Rows with 0, which no sample uses, do not limit a round.
         train: Function that trains on a part of the order. Its arguments are this part, the number of samples
             before the part, the number of active threads, and the arrays to change.
         shared: Records and intercept state, (rows, 2, labels): sums of gradients, then roots of the sums of
             squared gradients. Changed in place.
     """
-    frequent_rows = [np.argsort(-rates)[:64] for rates in curvature]
+    frequent_rows = [np.argsort(-rates)[: min(64, np.count_nonzero(rates))] for rates in curvature]
     begin, copies, merge = 0, [], compiled(_merge_copies)
 
     def run_thread(thread: int) -> None:
@@ -83,7 +83,7 @@ def run_merged(
             )
             count = min(
                 MAX_ROUND,
-                int(min(float(bound.min()) for bound in bounds)),
+                int(min(float(bound.min(initial=MAX_ROUND)) for bound in bounds)),
                 -(-(len(order) - begin) // threads),
             )
             if count < MIN_ROUND:

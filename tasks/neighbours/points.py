@@ -3,9 +3,15 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from storage.arrays import open_array
 from storage.shapes import Bool, Float32
+
+
+def find_placeholders(splits: pa.ChunkedArray) -> Bool[np.ndarray, " titles"]:
+    """Returns whether each title is a placeholder, such as "To be announced", by the splits of titles."""
+    return np.array(splits.to_pylist()) == "placeholder"
 
 
 def read_points(

@@ -17,7 +17,7 @@ from storage.home.workspace import Workspace
 from storage.stages import Stage
 from tasks.neighbours.index import Approximate, SearchSettings, sampled_recall
 from tasks.neighbours.pieces import search_pieces
-from tasks.neighbours.points import read_points
+from tasks.neighbours.points import find_placeholders, read_points
 from tasks.neighbours.rescoring import empty_neighbours
 from tasks.neighbours.update import update_neighbours
 
@@ -51,20 +51,21 @@ def find_nearest(
     workspace = Workspace(home)
     earlier = _read_earlier_night(workspace, previous, corpus, k, search) if previous else None
     splits = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=["split"])["split"]
-    is_placeholder = np.array(splits.to_pylist()) == "placeholder"
+    is_placeholder = find_placeholders(splits)
     folder = workspace.folder(vectors)
     with STAGE.publish(home, corpus, vectors, k, search) as draft:
         find = partial(_find_neighbours, k=k, search=search, folder=draft.folder, earlier=earlier)
         points = read_points(folder, "full", is_placeholder)
-        ids, cosines, recall = find(points, folder / "full.npy", "clusters")
+        ids, cosines, graph_recall = find(points, folder / "full.npy", "clusters")
         write_graph(draft.folder, ids, cosines)
+        recall = graph_recall
         if open_array(folder, "similarity").shape[1] > points.shape[1]:
             del points  # before the similarity vectors are read, to save memory
             points = read_points(folder, "similarity", is_placeholder)
             ids, cosines, recall = find(points, folder / "similarity.npy", "lists of similar titles")
         write_nearest(draft.folder, ids, cosines, points)
         draft.counts["titles"] = len(is_placeholder)
-        draft.details["recall"] = recall
+        draft.details |= {"recall": recall, "graph_recall": graph_recall}
     return draft.artifact
 
 
@@ -151,7 +152,7 @@ def _read_earlier_night(
     rows = pc.index_in(titles["show_key"], value_set=earlier_shows)  # pyright: ignore[reportAttributeAccessIssue]
     return _EarlierNight(
         rows=rows.fill_null(-1).to_numpy(),
-        is_placeholder=np.array(earlier_titles["split"].to_pylist()) == "placeholder",
+        is_placeholder=find_placeholders(earlier_titles["split"]),
         vectors=workspace.folder(earlier_vectors),
         nearest=workspace.folder(nearest),
     )

@@ -5,7 +5,8 @@ backend is "compiled". tests/tasks/train/numpy_step.py explains the step in NumP
 backends.
 
 The weight of a token multiplies the learning rate of its row. It does not multiply the gradient, because an
-adaptive optimizer cancels constant factors on gradients. A step with a non-finite gradient changes nothing.
+adaptive optimizer cancels constant factors on gradients. A step with a non-finite gradient changes neither
+parameters nor optimizer state.
 """
 
 from collections.abc import Callable
@@ -103,8 +104,9 @@ class Trainer:
         later steps change nothing, and ``pop_skipped_steps`` returns the number of these steps.
 
         Raises:
-            NonFiniteGradient: A gradient is not finite; nothing was updated. If the ``name`` of the error is
-                "rows", its ``rows`` are token ids.
+            NonFiniteGradient: A gradient is not finite; parameters and optimizer state are unchanged, but
+                ``steps`` and ``touched`` include the step. If the ``name`` of the error is "rows", its
+                ``rows`` are token ids.
         """
         if self.compiled and (loss := self.compiled.step(batch, factor, self.steps + 1)) is not None:
             self.steps += 1

@@ -115,6 +115,10 @@ class Topics(BasePositives):
         names = pq.read_table(corpus.folder / "token_names.parquet", columns=["token"])["token"]
         words = names.take(vocabulary).to_pylist()
         vocabulary = vocabulary[np.array([word not in FUNCTION_WORDS for word in words], dtype=bool)]
+        if not len(vocabulary):  # no word occurs twice
+            no_topics = torch.zeros((0, 0), dtype=torch.int32)
+            topics = torch.full((len(corpus),), -1, dtype=torch.int32)
+            return {"topics": topics, "topic_words": no_topics, "topic_titles": no_topics.clone()}
         matrix_arrays = np.ones(len(tokens.values)), tokens.values, tokens.offsets
         word_counts = csr_matrix(matrix_arrays, (len(title_ids), len(corpus.kinds)))[:, vocabulary]
         num_topics = max(1, min(self.topics, *word_counts.shape))

@@ -6,6 +6,7 @@ objective. It does not include optimizer state, because each generation draws a 
 
 import math
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -101,10 +102,11 @@ def restore_member(trainer: Trainer, folder: Path, member: Member) -> None:
         return
     sections = trainer.sections()
     state = {name: section.tensor() for name, section in sections.items() if _is_optimizer_state(name)}
-    open_files = [safe_open(folder / file, framework="pt", device="cpu") for file in member.files]
-    for number, name in enumerate(sorted(sections.keys() - state.keys())):
-        state[name] = _combine_parents(name, [file.get_tensor(name) for file in open_files], member, number)
-    trainer.restore(state.__getitem__)
+    with ExitStack() as stack:
+        files = [stack.enter_context(safe_open(folder / file, framework="pt")) for file in member.files]
+        for number, name in enumerate(sorted(sections.keys() - state.keys())):
+            state[name] = _combine_parents(name, [file.get_tensor(name) for file in files], member, number)
+        trainer.restore(state.__getitem__)
 
 
 def write_member(corpus: Path, folder: Path, settings: TrainSettings, member: Member, file: Path) -> None:

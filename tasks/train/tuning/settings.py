@@ -54,6 +54,9 @@ class TuningSettings:
     )
 
     def __post_init__(self) -> None:
+        for name in ("sizes", "rates"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty; specify at least one value")
         if invalid_values := [size for size in self.sizes if not 2 <= size <= 4096]:  # as in train.dim
             raise ValueError(f"sizes: {invalid_values[0]} is not a number of dimensions from 2 to 4096")
         if invalid_values := [rate for rate in self.rates if not 0 < rate < math.inf]:

@@ -21,6 +21,7 @@ from storage.artifacts import Checkpoint, Corpus
 from storage.home.workspace import Workspace
 from storage.stages import Stage
 from storage.tracking import Tracking
+from tasks.pool_settings import count_workers
 from tasks.train.settings import TrainSettings
 from tasks.train.tuning.entries import Candidate
 from tasks.train.tuning.esgd import ESGD
@@ -137,7 +138,7 @@ def search(
 @task(task_run_name="conclude", cache_policy=NO_CACHE)
 def log_searches(home: str, outcomes: Sequence[Outcome], tuning: TuningSettings, run: str) -> str:
     """Logs the results of all searches to MLflow and Prefect; returns them as a Markdown table."""
-    workers = f"{tuning.pool}, {tuning.space(Path(), TrainSettings(), 2).pieces} at a time"
+    workers = f"{tuning.pool}, {count_workers(tuning.workers)} at a time"
     markdown, tracking = searches_markdown(outcomes, workers), Tracking(Workspace(home).home)
     tracking.log_text(run, markdown, "searches.md")
     scores = {f"score/{outcome.size}/{outcome.search}": outcome.score for outcome in outcomes}

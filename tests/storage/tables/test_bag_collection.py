@@ -146,6 +146,8 @@ def test_a_saved_collection_continues_with_the_same_bits(tmp_path: Path, whole_m
         swapped.load(file)
     swapped.load_state_dict(one.state_dict())  # by the names of the tables
     torch.testing.assert_close(dict(swapped.state_dict()), dict(one.state_dict()), rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match=r'Unexpected key.*"weight"'):
+        swapped.load_state_dict({**one.state_dict(), "weight": torch.zeros(1)})
     with pytest.raises(RuntimeError, match=r"Missing key.*embedding_bags\.users\.weight"):
         swapped.load_state_dict({k: v for k, v in one.state_dict().items() if "users" not in k})
 

@@ -79,6 +79,9 @@ def test_the_state_dict_is_compatible_with_nn_embedding(tmp_path: Path):
     assert torch.equal(plain(torch.arange(ROWS)), ours(torch.arange(ROWS)))
     with pytest.raises(RuntimeError, match=r"0\.weight has shape \(7, 6\), expected \(50, 6\)"):
         ours.load_state_dict({**plain.state_dict(), "0.weight": torch.zeros(7, 6)})
+    with pytest.raises(RuntimeError, match=r'Unexpected key.*"0\.typo"'):
+        ours.load_state_dict({**plain.state_dict(), "0.typo": torch.zeros(1)})
+    ours.load_state_dict({**plain.state_dict(), "0.typo": torch.zeros(1)}, strict=False)
     with pytest.raises(RuntimeError, match="Missing key"):
         ours.load_state_dict(
             {name: tensor for name, tensor in plain.state_dict().items() if name != "0.weight"}

@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -98,6 +99,13 @@ def test_bags_of_equal_size_and_no_bags():
             ours(*wrong)
     none = torch.zeros(0, dtype=torch.int64)
     assert ours(none, none).shape == (0, DIM) and not ours(none, torch.zeros(2, dtype=torch.int64)).any()
+
+
+@pytest.mark.parametrize("mode", ["mean", "max"])
+def test_weights_need_mode_sum(mode: Literal["mean", "max"]):
+    bag, ids = OffloadedEmbeddingBag(ROWS, DIM, mode=mode, optimizer=SGD(), cache_rows=5), torch.ones(2, 3)
+    with pytest.raises(ValueError, match="per_sample_weights need mode 'sum', got mode"):
+        bag(ids.long(), per_sample_weights=ids)
 
 
 def models() -> tuple[nn.Sequential, nn.Sequential, RowsOptimizer, list[torch.optim.Optimizer]]:

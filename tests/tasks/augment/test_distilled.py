@@ -79,6 +79,11 @@ def test_words_that_are_too_short_for_ngrams():
     assert np.isfinite(found.rows).all() and found.vectors(["a"])[1].tolist() == [False]
 
 
+def test_shortest_above_longest_is_an_error():
+    with pytest.raises(ValueError, match=r"shortest is 7, but must be at most longest \(6\)"):
+        Distilled(shortest=7)
+
+
 def test_no_ngram_at_all_is_nothing_known():
     found = Distilled(shortest=9, longest=9).fit(["ab", "cd"], rows()[:2], np.array([1, 1]))
     vectors, known = found.vectors(["ab", "longerthannine"])

@@ -1,8 +1,9 @@
 """Large clusters are divided into subclusters; small ones are not."""
 
 import numpy as np
+import pytest
 
-from tasks.cluster import ChineseWhispers, SimHashClusters
+from tasks.cluster import DBSCAN, ChineseWhispers, SimHashClusters
 from tasks.cluster.parts import MIN_SPLIT_SIZE, split_clusters
 
 
@@ -42,6 +43,13 @@ def test_a_part_belongs_to_one_cluster_and_one_seed_gives_one_result():
     assert [int(clusters[parts == part][0]) for part in range(len(parents))] == parents
     again, _ = split_clusters(ChineseWhispers(), vectors, clusters, seed=3)
     assert (again == parts).all()
+
+
+@pytest.mark.parametrize("strategy", [DBSCAN(min_samples=20), DBSCAN(min_samples=20, eps=0.2, neighbours=1)])
+def test_dbscan_with_many_samples_per_core_title(strategy: DBSCAN):
+    vectors = grouped(np.random.default_rng(0), 3, 30, near=1)
+    parts, parents = split_clusters(strategy, vectors, np.zeros(90, dtype=np.int64))
+    assert parents == [0] * 3 and all(len(set(parts[first : first + 30])) == 1 for first in (0, 30, 60))
 
 
 def test_empty():

@@ -9,6 +9,7 @@ import torch
 from storage.arrays import Ragged
 from tasks.encoder import Bag
 from tasks.encoder.bags import Bagger, Bags, encode_bags
+from tasks.encoder.meaning import Meaning
 from tasks.text.words import CONTEXT, KINDS
 
 TOKENS, DIM, FEATURES = 30, 5, 7
@@ -66,6 +67,25 @@ def test_without_dense_inputs_the_bag_alone_counts_to_the_bit(of_no_columns: boo
     found = encode_bags(Bag(), rows[own.ids], own, random(DIM, x.shape[1], seed=2))
     alone = encode_bags(Bag(), rows[own.ids], bags(None))
     assert torch.equal(found, alone) if of_no_columns else torch.allclose(found, alone, atol=1e-12)
+
+
+def test_descriptions_are_read_in_linear_time():
+    class Description(str):
+        checks = 0
+
+        def __bool__(self) -> bool:
+            Description.checks += 1
+            return len(self) > 0
+
+    class Encoder:
+        def encode(self, texts: list[str]) -> np.ndarray:
+            return np.ones((len(texts), 4), dtype=np.float32)
+
+    meaning = Meaning({}, np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32))
+    meaning.__dict__["encoder"] = Encoder()
+    descriptions = [Description("")] * 49 + [Description("About whales")]
+    assert meaning.sentence_features(Bag(), ["Title"] * 50, descriptions).shape == (50, 4)
+    assert Description.checks == 50
 
 
 def test_the_weight_of_descriptions():

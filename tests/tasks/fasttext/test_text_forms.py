@@ -34,6 +34,15 @@ def test_round_trip(tmp_path: Path, form: TextFormat):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_round_trip_with_many_dimensions(tmp_path: Path, form: TextFormat):
+    vectors = np.random.default_rng(0).standard_normal((3, 512)).astype(np.float32)
+    write_vectors(tmp_path / "out", form, WORDS[:3], vectors)
+    table = read_vectors(tmp_path / "out")
+    assert [word.decode() for word in table.words] == WORDS[:3]
+    np.testing.assert_array_equal(table.matrix, vectors)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_gensim_reads_it(tmp_path: Path, form: TextFormat):
     keyed = pytest.importorskip("gensim.models", reason="gensim is not installed (extra dev)").KeyedVectors
     write_vectors(tmp_path / "out", form, WORDS, VECTORS)
@@ -66,6 +75,7 @@ def test_trailing_spaces_of_fasttext(tmp_path: Path):
         (b"2 2\na 1 2\nb 3\n", "line 3 is b'b 3"),
         (b"a 1 2\nb 1 x\n", "line 2 is"),
         (b"word\n", "line 1 is not a word with numbers"),
+        (b"a" + b" 1" * (1 << 20), "line 1 does not end within 1048576 bytes"),
         (b"", "line 1 is not a word with numbers"),
         (b"99999999999 300\na 1 2\n", "6 bytes cannot contain"),
         (b"2 2\na " + bytes(8) + b"\nb " + bytes(5), "word 1 of 2 does not end within the file"),

@@ -270,6 +270,24 @@ def test_two_copies_of_short_records_come_to_the_optimum_of_one() -> None:
     assert merged == pytest.approx(alone, rel=2e-3)
 
 
+def test_unused_features_do_not_prevent_merged_rounds() -> None:
+    rows, labels = world(20 * BLOCK)
+    rows.data *= 0.05
+    models = [
+        SparseLogistic(features, alpha=1e-6, epochs=3, threads=2).partial_fit(
+            csr_matrix((rows.data, rows.indices, rows.indptr), (20 * BLOCK, features)), labels
+        )
+        for features in (FEATURES, 100)
+    ]
+    np.testing.assert_array_equal(models[1].weights[:FEATURES], models[0].weights)
+
+
+def test_samples_without_features_are_trained_by_several_threads() -> None:
+    labels = Ragged.from_rows([[0]] * 2000)
+    model = SparseLogistic(FEATURES, threads=2).partial_fit(csr_matrix((2000, FEATURES)), labels)
+    assert model.intercepts[0] > 0 and not model.weights.any()
+
+
 def test_sums_and_squares_of_copies_add_up_and_reach_all_copies() -> None:
     shared = np.array([[[1], [3]], [[2], [4]], [[5], [0]]], dtype=np.float32)  # (rows, sum and root, labels)
     copies = np.stack([shared] * 2)

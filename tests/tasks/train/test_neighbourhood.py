@@ -6,15 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
 from storage.arrays import Ragged
 from storage.formats.corpus import OpenCorpus, open_corpus
+from storage.tables import as_section, write_safetensors
 from tasks.encoder.bags import Bagger
 from tasks.train.loop import Training
 from tasks.train.objectives.neighbourhood import Neighbourhood, NeighbourhoodPlan, NeighbourhoodSampler
@@ -162,6 +165,20 @@ def test_stop_words_form_no_topic(toy_corpus: Path, tmp_path: Path):
     pq.write_table(names.set_column(names.schema.get_field_index("token"), "token", changed), file)
     topics = Topics(topics=6).details(folder, Topics(topics=6).buffers(open_corpus(folder)))["topics"]
     assert topics and not any("und" in topic["words"] for topic in topics)
+
+
+def test_a_guide_without_repeated_words_has_no_topics(toy_corpus: Path, tmp_path: Path):
+    shutil.copytree(toy_corpus, folder := tmp_path / "corpus")
+    names = pq.read_table(file := folder / "token_names.parquet")
+    function_words = pa.array(["und"] * len(names))
+    pq.write_table(names.set_column(names.schema.get_field_index("token"), "token", function_words), file)
+    corpus, positives = open_corpus(folder), Topics()
+    buffers = positives.buffers(corpus)
+    assert (buffers["topics"] == -1).all() and positives.details(folder, buffers) == {"topics": []}
+    np.testing.assert_array_equal(drawn(positives, corpus, buffers), corpus.training)
+    checkpoint = tmp_path / "topics.safetensors"
+    write_safetensors(checkpoint, {name: as_section(tensor) for name, tensor in buffers.items()}, {})
+    assert load_file(checkpoint)["topic_words"].shape == (0, 0)
 
 
 def test_topics_without_scikit_learn_are_an_error(toy_corpus: Path, monkeypatch: pytest.MonkeyPatch):

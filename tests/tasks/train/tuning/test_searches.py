@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pydantic import TypeAdapter
 
 from tasks.pool import open_pool
@@ -38,6 +39,12 @@ def test_the_budget_is_that_of_the_comparison_by_default() -> None:
     space = replace(POOL, budget=0).space(Path(), SETTINGS, 8)
     assert space.trainings == 6 and space.rates == (0.1, 10.0) and space.candidates[0].settings.dim == 8
     assert ESGD(population=2, offspring=2, elite=1).generations(replace(space, trainings=10)) == 5
+
+
+@pytest.mark.parametrize("name", ["sizes", "rates"])
+def test_empty_sizes_and_rates_are_errors(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is empty"):
+        replace(POOL, **{name: ()})  # pyright: ignore[reportArgumentType]
 
 
 def test_searches_are_a_family() -> None:
