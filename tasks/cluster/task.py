@@ -53,9 +53,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     table = pq.read_table(workspace.folder(corpus) / "titles.parquet", columns=COLUMNS)
     is_placeholder = find_placeholders(table["split"])
     points = read_points(workspace.folder(vectors), "full", is_placeholder)
-    seed_count = settings.seeds if settings.strategy.uses_seed else 1
-    seeds = range(settings.seed, settings.seed + seed_count)
-    nearest_details = workspace.details(nearest)
+    seeds = range(settings.seed, settings.seed + (settings.seeds if settings.strategy.uses_seed else 1))
+    recalls = workspace.details(nearest)  # without graph_recall in artifacts of earlier versions
     ids, cosines = (open_array(workspace.folder(nearest), name) for name in ("graph", "graph_cosines"))
     neighbours = Neighbours(np.asarray(ids), np.asarray(cosines))
     stability = cluster_with_seeds(settings.strategy, points, neighbours, seeds)
@@ -70,9 +69,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
     names = name_clusters(finder, points, partition.clusters)
     subcluster_names = name_clusters(finder, points, subclusters, [names[parent].name for parent in parents])
     previous_clusters, previous_identities, next_identity = _read_previous(workspace, previous)
-    shows = table["show_key"].to_pylist()
     identities, next_identity, stayed_share = keep_identities(
-        shows, partition.clusters, previous_clusters, previous_identities, next_identity
+        naming.shows, partition.clusters, previous_clusters, previous_identities, next_identity
     )
 
     with STAGE.publish(home, inputs) as draft:
@@ -86,8 +84,8 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
         draft.counts |= {"titles": len(points), "clusters": partition.count, "noise": noise}
         draft.details |= {
             "strategy": settings.strategy.name,
-            "seeds": seed_count,
-            "run_to_run_ari": stability.run_to_run_ari if seed_count > 1 else None,
+            "seeds": len(seeds),
+            "run_to_run_ari": stability.run_to_run_ari if len(seeds) > 1 else None,
             "noise_share": noise / with_vector if with_vector else 0.0,
             "largest_share": int((partition.clusters == 0).sum()) / with_vector if with_vector else 0.0,
             "iterations": partition.iterations,
@@ -96,8 +94,7 @@ def cluster(home: str, inputs: ClusteringInputs, previous: Clustering | None = N
             "next_identity": next_identity,
             "corpus": corpus.digest,
             "nearest": nearest.path,
-            # artifacts of earlier versions have no graph_recall
-            "neighbour_recall": nearest_details.get("graph_recall", nearest_details["recall"]),
+            "neighbour_recall": recalls.get("graph_recall", recalls["recall"]),
             "note": partition.note,
             "density": dataclasses.asdict(partition.density) if partition.density else None,
         }
