@@ -77,11 +77,10 @@ def read_likes_table(
         title, sub_title = (str(row.get(name) or "").strip() for name in ("title", "sub_title"))
         if not title:
             raise LikesError(f"{file}, row {row_number}: the title is empty; expected a title in every row")
-        stated_columns = (name for name, values in opinions.items() if values[row_number - 1] is not None)
-        column = next(stated_columns, None)
-        if column is None:
+        stated = ((name, values[row_number - 1]) for name, values in opinions.items())
+        column, opinion = next(((name, value) for name, value in stated if value is not None), ("", None))
+        if opinion is None:
             continue
-        opinion = opinions[column][row_number - 1]
         numbers = [("", str(row["episode"]))] if row.get("episode") else []
         episode, _ = read_episode(numbers, title, sub_title).keys(sub_title)
         likes.append(

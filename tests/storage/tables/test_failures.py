@@ -269,5 +269,5 @@ def test_a_hundred_tables_release_memory_threads_and_files(world, tmp_path: Path
     for number in range(100):
         use(number)
     gc.collect()
-    assert threading.active_count() == threads and len(os.listdir("/proc/self/fd")) <= files
+    assert threading.active_count() <= threads and len(os.listdir("/proc/self/fd")) <= files
     assert resident_bytes() - memory < 8 << 20
