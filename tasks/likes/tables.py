@@ -27,6 +27,7 @@ from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED
 from storage.episodes.numbers import read_episode
 from storage.errors import ExpectedError
+from storage.home.zones import in_zone
 from tasks.text.titles import parse_title
 
 SEEN_SHARE = 0.8  # watched share from which a programme counts as watched to the end; credits are not watched
@@ -225,17 +226,7 @@ def _parse_time(
             f"{file}, row {row_number}: time is {value!r}; expected an ISO date or instant, or seconds "
             "since 1970"
         ) from error
-    return localize(moment, zone)
-
-
-def localize(moment: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.datetime:
-    """Converts a datetime to a naive datetime in UTC.
-
-    If it has no zone, it is in ``zone``, or in the zone of this machine if ``zone`` is None.
-    """
-    if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
-    return to_naive_utc(moment)
+    return to_naive_utc(in_zone(moment, zone) if zone else moment)
 
 
 def _is_seconds(text: str) -> bool:

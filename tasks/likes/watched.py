@@ -12,9 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from storage.catalogue.feeds import to_naive_utc
 from storage.catalogue.likes import LIKES, STATED
 from storage.episodes.numbers import EpisodeNumber
-from tasks.likes.tables import SEEN_SHARE, localize, scale_to_opinion
+from storage.home.zones import in_zone
+from tasks.likes.tables import SEEN_SHARE, scale_to_opinion
 from tasks.text.titles import parse_title
 
 WATCHED_VALUE = 0.5  # value of an item that was watched but not rated, from -1 (dislike) to 1 (like)
@@ -107,4 +109,4 @@ def _to_utc(instant: str | float | None, zone: datetime.tzinfo | None) -> dateti
         moment = datetime.datetime.fromtimestamp(instant, datetime.UTC)
     else:
         moment = datetime.datetime.fromisoformat(instant)
-    return localize(moment, zone)
+    return to_naive_utc(in_zone(moment, zone) if zone else moment)
